@@ -119,9 +119,11 @@ type Radar interface {
 }
 
 // Sealer seals secrets for storage. There is no Open here on purpose: the API
-// can write a secret and never read one.
+// can write a secret and never read one. The sealed value is bound to id, the
+// credential's identifier (made with [squad.NewID] before the row is written),
+// so that one row's secret cannot be moved to another.
 type Sealer interface {
-	Seal(ctx context.Context, secret []byte) ([]byte, error)
+	Seal(id string, secret []byte) ([]byte, error)
 }
 
 // Doctor examines the installation.
