@@ -122,6 +122,7 @@ type APIToken struct {
 	TaskID     string    `json:"task_id,omitempty"`
 	SandboxID  string    `json:"sandbox_id,omitempty"`
 	Prefix     string    `json:"prefix" doc:"First characters of the secret, to tell tokens apart"`
+	Hash       string    `json:"-" doc:"SHA-256 of the secret in hex; never leaves the server"`
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
 	CreatedAt  time.Time `json:"created_at"`
