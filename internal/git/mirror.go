@@ -1,0 +1,256 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	squad "agentsquad"
+)
+
+// Source says where a repository's mirror comes from.
+type Source struct {
+	ID  string // names the folder of the mirror
+	URL string // upstream address; empty where Dir is the repository itself
+	// Dir is the bare repository of the local forge. Such a mirror is never
+	// fetched: it is the original.
+	Dir string
+}
+
+// MirrorsConfig describes [Mirrors].
+type MirrorsConfig struct {
+	Dir    string  // folder that holds the mirrors
+	Runner *Runner // must be allowed to read by path
+	// Auth gives the credential for upstream; nil means none is needed.
+	Auth func(ctx context.Context, repositoryID string) (user, secret string, err error)
+	// Fresh is how old a fetch may be to be good enough; default 2 s.
+	Fresh time.Duration
+	// FetchTimeout bounds one fetch; default 15 minutes.
+	FetchTimeout time.Duration
+	Log          *slog.Logger
+}
+
+// Mirrors keeps one bare copy of each upstream repository, shared by all who read
+// it. Fetches of one repository are joined: those who ask while one runs get its
+// result. It is safe for concurrent use.
+type Mirrors struct {
+	cfg MirrorsConfig
+
+	mu  sync.Mutex
+	all map[string]*Mirror
+}
+
+// NewMirrors makes the keeper of mirrors.
+func NewMirrors(cfg MirrorsConfig) *Mirrors {
+	if cfg.Fresh == 0 {
+		cfg.Fresh = 2 * time.Second
+	}
+	if cfg.FetchTimeout == 0 {
+		cfg.FetchTimeout = 15 * time.Minute
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Mirrors{cfg: cfg, all: map[string]*Mirror{}}
+}
+
+// Runner returns the runner of the mirrors.
+func (s *Mirrors) Runner() *Runner { return s.cfg.Runner }
+
+var safeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+
+// Open returns the mirror of a repository without touching the network or disk.
+func (s *Mirrors) Open(src Source) (*Mirror, error) {
+	if !safeID.MatchString(src.ID) {
+		return nil, squad.Invalid("id", "%q cannot name a mirror", src.ID)
+	}
+	if src.Dir == "" {
+		if err := CheckURL(src.URL); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.all[src.ID]; m != nil && m.src == src {
+		return m, nil
+	}
+	m := &Mirror{keeper: s, src: src, dir: src.Dir}
+	if m.dir == "" {
+		m.dir = filepath.Join(s.cfg.Dir, src.ID+".git")
+	}
+	s.all[src.ID] = m
+	return m, nil
+}
+
+// Mirror is the bare copy of one repository.
+type Mirror struct {
+	keeper *Mirrors
+	src    Source
+	dir    string
+
+	// refs is held for reading by whoever changes single refs (a push) and for
+	// writing by a fetch, whose pruning would otherwise remove a ref that was
+	// pushed upstream after the fetch had listed upstream's refs.
+	refs sync.RWMutex
+
+	mu      sync.Mutex
+	flight  *flight
+	fetched time.Time
+}
+
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+// Dir is the folder of the bare repository; it exists after the first Fetch.
+func (m *Mirror) Dir() string { return m.dir }
+
+// Local says whether the mirror is the original itself.
+func (m *Mirror) Local() bool { return m.src.Dir != "" }
+
+// URL is the upstream address, empty for a local one.
+func (m *Mirror) URL() string { return m.src.URL }
+
+// Auth returns the credential for upstream.
+func (m *Mirror) Auth(ctx context.Context) (Auth, error) {
+	if m.Local() || m.keeper.cfg.Auth == nil {
+		return Auth{}, nil
+	}
+	user, secret, err := m.keeper.cfg.Auth(ctx, m.src.ID)
+	if err != nil {
+		return Auth{}, fmt.Errorf("read credential of repository %s: %w", m.src.ID, err)
+	}
+	return Auth{URL: m.src.URL, User: user, Secret: secret}, nil
+}
+
+// HoldRefs keeps fetches away while the caller changes refs; call the returned
+// function to let go.
+func (m *Mirror) HoldRefs() func() {
+	m.refs.RLock()
+	return m.refs.RUnlock
+}
+
+// Fetch makes the mirror hold what upstream holds, unless a fetch within the
+// keeper's Fresh did so already. Concurrent callers share one fetch, which goes on
+// when the caller that began it leaves. A damaged mirror is rebuilt.
+func (m *Mirror) Fetch(ctx context.Context, progress func(Progress)) error {
+	if m.Local() {
+		if _, err := os.Stat(filepath.Join(m.dir, "HEAD")); err != nil {
+			return squad.Wrap(squad.CodeNotFound, err, "the repository has no data on this server")
+		}
+		return nil
+	}
+	m.mu.Lock()
+	if m.flight == nil && time.Since(m.fetched) < m.keeper.cfg.Fresh {
+		m.mu.Unlock()
+		return nil
+	}
+	f := m.flight
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		m.flight = f
+		// The fetch serves others too, so it does not end with this caller; the
+		// timeout ends it.
+		go m.fly(context.WithoutCancel(ctx), f, progress)
+	}
+	m.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-f.done:
+		return f.err
+	}
+}
+
+// Exists says whether there is something to read from, fresh or not.
+func (m *Mirror) Exists() bool {
+	_, err := os.Stat(filepath.Join(m.dir, "HEAD"))
+	return err == nil
+}
+
+func (m *Mirror) fly(ctx context.Context, f *flight, progress func(Progress)) {
+	ctx, cancel := context.WithTimeout(ctx, m.keeper.cfg.FetchTimeout)
+	defer cancel()
+	m.refs.Lock()
+	f.err = m.update(ctx, progress)
+	m.refs.Unlock()
+	m.mu.Lock()
+	m.flight = nil
+	if f.err == nil {
+		m.fetched = time.Now()
+	}
+	m.mu.Unlock()
+	close(f.done)
+}
+
+func (m *Mirror) update(ctx context.Context, progress func(Progress)) error {
+	err := m.fetchInto(ctx, m.dir, progress)
+	if err == nil {
+		return nil
+	}
+	if kind := KindOf(err); kind != KindCorrupt && kind != KindOther {
+		return err
+	}
+	if !m.damaged(ctx) {
+		return err
+	}
+	m.keeper.cfg.Log.WarnContext(ctx, "mirror is damaged and will be rebuilt", "repository_id", m.src.ID, "error", err)
+	return m.rebuild(ctx, progress)
+}
+
+// damaged says whether the mirror itself, and not upstream, is at fault.
+func (m *Mirror) damaged(ctx context.Context) bool {
+	r := m.keeper.cfg.Runner
+	if _, err := r.Line(ctx, m.dir, "rev-parse", "--git-dir"); err != nil {
+		return true
+	}
+	_, err := r.Run(ctx, Call{Dir: m.dir, Args: []string{"fsck", "--connectivity-only", "--no-dangling", "--no-progress"}, Timeout: 10 * time.Minute})
+	return err != nil
+}
+
+// rebuild makes a new mirror beside the damaged one and takes its place. What can
+// still be read of the refs that exist nowhere else (checkpoints, pushes that wait
+// for upstream) is carried over; the damaged folder is kept.
+func (m *Mirror) rebuild(ctx context.Context, progress func(Progress)) error {
+	fresh := m.dir + ".rebuild"
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("clear %s: %w", fresh, err)
+	}
+	if err := m.fetchInto(ctx, fresh, progress); err != nil {
+		return errors.Join(err, os.RemoveAll(fresh))
+	}
+	m.rescue(ctx, fresh)
+	old := m.dir + ".damaged"
+	if err := os.RemoveAll(old); err != nil {
+		return fmt.Errorf("clear %s: %w", old, err)
+	}
+	if err := os.Rename(m.dir, old); err != nil {
+		return fmt.Errorf("set damaged mirror aside: %w", err)
+	}
+	if err := os.Rename(fresh, m.dir); err != nil {
+		return fmt.Errorf("put rebuilt mirror in place: %w", err)
+	}
+	return nil
+}
+
+func (m *Mirror) rescue(ctx context.Context, fresh string) {
+	r := m.keeper.cfg.Runner
+	refs, err := r.Line(ctx, m.dir, "for-each-ref", "--format=%(refname)", "refs/squad/")
+	if err != nil {
+		m.keeper.cfg.Log.WarnContext(ctx, "damaged mirror lists no refs", "repository_id", m.src.ID, "error", err)
+		return
+	}
+	for _, ref := range strings.Fields(refs) {
+		if _, err := r.Run(ctx, Call{Dir: fresh, Args: []string{"fetch", "--quiet", "--no-tags", "--", m.dir, ref + ":" + ref}}); err != nil {
+			m.keeper.cfg.Log.WarnContext(ctx, "ref of damaged mirror is lost", "repository_id", m.src.ID, "ref", ref, "error", err)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Scratch is a place for objects that may be thrown away: git run with its Env
+// reads the repository's objects and writes new ones here. Keep moves them into
+// the repository, Close forgets them.
+type Scratch struct {
+	repo string // the bare repository or .git folder
+	dir  string
+}
+
+// NewScratch makes a scratch beside the objects of the repository in gitDir, on
+// the same file system so that Keep is a rename.
+func NewScratch(gitDir string) (*Scratch, error) {
+	parent := filepath.Join(gitDir, "squad-scratch")
+	if err := os.MkdirAll(parent, 0o750); err != nil {
+		return nil, fmt.Errorf("make scratch: %w", err)
+	}
+	dir, err := os.MkdirTemp(parent, "objects-")
+	if err != nil {
+		return nil, fmt.Errorf("make scratch: %w", err)
+	}
+	for _, sub := range []string{"info", "pack"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o750); err != nil {
+			return nil, fmt.Errorf("make scratch: %w", err)
+		}
+	}
+	return &Scratch{repo: gitDir, dir: dir}, nil
+}
+
+// Env makes git write into the scratch and read from both.
+func (s *Scratch) Env() []string {
+	return []string{
+		"GIT_OBJECT_DIRECTORY=" + s.dir,
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(s.repo, "objects"),
+		"GIT_QUARANTINE_PATH=" + s.dir, // git refuses to update refs meanwhile
+	}
+}
+
+// Size is the number of bytes of the objects in the scratch.
+func (s *Scratch) Size() (int64, error) {
+	var n int64
+	err := filepath.WalkDir(s.dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
+}
+
+// Keep moves the objects into the repository. A pack's index goes last, since git
+// takes a pack to be whole once it sees the index.
+func (s *Scratch) Keep(ctx context.Context) error {
+	into := filepath.Join(s.repo, "objects")
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return fmt.Errorf("read scratch: %w", err)
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !e.IsDir() || e.Name() == "info" {
+			continue
+		}
+		if err := keepFolder(filepath.Join(s.dir, e.Name()), filepath.Join(into, e.Name())); err != nil {
+			return fmt.Errorf("keep objects: %w", err)
+		}
+	}
+	return nil
+}
+
+func keepFolder(from, to string) error {
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		if err := os.MkdirAll(to, 0o750); err != nil {
+			return err
+		}
+	}
+	for _, last := range []bool{false, true} {
+		for _, f := range files {
+			if f.IsDir() || (filepath.Ext(f.Name()) == ".idx") != last || filepath.Ext(f.Name()) == ".keep" {
+				continue
+			}
+			target := filepath.Join(to, f.Name())
+			if _, err := os.Lstat(target); err == nil {
+				continue // same name means same content
+			}
+			if err := os.Rename(filepath.Join(from, f.Name()), target); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Close removes the scratch and all that was not kept.
+func (s *Scratch) Close() error {
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("remove scratch: %w", err)
+	}
+	return nil
+}
