@@ -1,0 +1,143 @@
+package gvisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"agentsquad"
+)
+
+// cleanupTimeout bounds the removal of a sandbox; it runs even when its caller
+// has given up.
+const cleanupTimeout = 30 * time.Second
+
+// watch holds the sandbox's process, writes its identity down and notices its
+// end.
+func (s *Sandbox) watch() (*process, error) {
+	pid, err := readPID(s.box.pid())
+	if err != nil {
+		return nil, err
+	}
+	p, err := openProcess(pid, 0)
+	if err != nil {
+		return nil, err
+	}
+	started, _ := startTime(pid)
+	if err := s.change(func(r *record) { r.PID, r.Started, r.Boot = pid, started, bootID() }); err != nil {
+		p.close()
+		return nil, err
+	}
+	s.follow(p)
+	return p, nil
+}
+
+// follow waits for the end of p on a goroutine of its own.
+func (s *Sandbox) follow(p *process) {
+	s.mu.Lock()
+	s.proc = p
+	s.mu.Unlock()
+	go func() {
+		if p.wait() != nil {
+			return // let go by unwatch
+		}
+		close(p.gone)
+		s.died(p)
+	}()
+}
+
+// unwatch lets go of the process without ending it.
+func (s *Sandbox) unwatch() {
+	s.mu.Lock()
+	p := s.proc
+	s.proc = nil
+	s.mu.Unlock()
+	if p != nil {
+		p.close()
+	}
+}
+
+// died cleans up after a sandbox that ended by itself. A verb that ends the
+// process on purpose has let go of it before.
+func (s *Sandbox) died(p *process) {
+	s.turn <- struct{}{}
+	defer s.end()
+	s.mu.Lock()
+	mine := s.proc == p
+	s.mu.Unlock()
+	if !mine {
+		return
+	}
+	reason := "the sandbox ended by itself"
+	if oomKilled(s.record().Cgroups) {
+		reason = "the sandbox used more memory than it may"
+	}
+	s.rt.cfg.Log.Warn("sandbox died", "sandbox_id", s.id, "reason", reason)
+	s.finish(context.Background(), squad.SandboxError, reason)
+	if s.rt.cfg.OnChange != nil {
+		s.rt.cfg.OnChange(s.Info())
+	}
+}
+
+// Kill ends the sandbox, running or paused, and removes all of it. A second call
+// does nothing.
+func (s *Sandbox) Kill(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	return s.finish(ctx, squad.SandboxTerminated, "")
+}
+
+// finish ends the sandbox for good. The caller holds the turn.
+func (s *Sandbox) finish(ctx context.Context, status squad.SandboxStatus, reason string) error {
+	if s.Info().Status.Final() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	err := s.stop(ctx)
+	s.mu.Lock()
+	s.rec.Status, s.rec.Error, s.rec.EndedAt = status, reason, now()
+	s.wake()
+	s.mu.Unlock()
+	if rerr := os.RemoveAll(string(s.box)); rerr != nil {
+		err = errors.Join(err, fmt.Errorf("remove sandbox folder: %w", rerr))
+	}
+	s.rt.remove(s)
+	close(s.done)
+	if err != nil {
+		return fmt.Errorf("clean up sandbox %s: %w", s.id, err)
+	}
+	return nil
+}
+
+// stop ends the sandbox's processes and removes what lives outside its folder.
+// The record and the folder stay.
+func (s *Sandbox) stop(ctx context.Context) error {
+	s.closeDoor()
+	s.unwatch()
+	rec := s.record()
+	return s.rt.sweep(ctx, rec)
+}
+
+// sweep ends what is left of the processes of rec and removes its cgroups and
+// runsc's notes.
+func (r *Runtime) sweep(ctx context.Context, rec record) error {
+	var errs []error
+	if rec.Boot == bootID() {
+		sandbox, gofer := r.runsc.processes(rec.ID)
+		if rec.PID != 0 {
+			errs = append(errs, killAndWait(ctx, rec.PID, rec.Started))
+		}
+		for _, pid := range []int{sandbox, gofer} {
+			if pid > 1 && pid != rec.PID && isRunsc(pid) {
+				errs = append(errs, killAndWait(ctx, pid, 0))
+			}
+		}
+	}
+	errs = append(errs, removeCgroups(ctx, rec.Cgroups), r.runsc.forget(rec.ID))
+	return errors.Join(errs...)
+}

@@ -1,0 +1,48 @@
+package gvisor
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"agentsquad/internal/gvisor/erofs"
+)
+
+// installEnvd puts the daemon into an image of its own, named by its content:
+// sandboxes that were started with another keep theirs, which a restore needs.
+func (r *Runtime) installEnvd() error {
+	data := r.cfg.Envd
+	if len(data) == 0 {
+		path := r.cfg.EnvdPath
+		if path == "" {
+			path = selfExe
+		}
+		var err error
+		if data, err = os.ReadFile(path); err != nil {
+			return fmt.Errorf("read envd: %w", err)
+		}
+	}
+	sum := sha256.Sum256(data)
+	r.envd = filepath.Join(r.cfg.Dir, "bin", fmt.Sprintf("envd-%x.erofs", sum[:12]))
+	if _, err := os.Stat(r.envd); err == nil {
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("install envd: %w", err)
+	}
+	err := writeImageFile(r.envd, 1<<30, func(b *erofs.Builder) error {
+		if err := b.File("envd", erofs.Attr{Mode: 0o755}, bytes.NewReader(data)); err != nil {
+			return err
+		}
+		// sudo is the same program under another name, with the set-user-ID bit.
+		return b.File("sudo", erofs.Attr{Mode: 0o4755}, io.LimitReader(bytes.NewReader(data), int64(len(data))))
+	})
+	if err != nil {
+		return fmt.Errorf("install envd: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package gvisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"agentsquad"
+)
+
+// folder is a sandbox's own folder on the host. All a sandbox leaves on disk is
+// in it (and in runsc's root and its cgroups).
+type folder string
+
+func (f folder) state() string   { return filepath.Join(string(f), "state.json") }
+func (f folder) log() string     { return filepath.Join(string(f), "runsc.log") }
+func (f folder) bundle() string  { return filepath.Join(string(f), "bundle") }
+func (f folder) overlay() string { return filepath.Join(string(f), "overlay") }
+func (f folder) tunnel() string  { return filepath.Join(string(f), "tunnel") }
+func (f folder) socket() string  { return filepath.Join(string(f), "tunnel", "tunnel.sock") }
+func (f folder) image() string   { return filepath.Join(string(f), "image") }
+func (f folder) pid() string     { return filepath.Join(string(f), "pid") }
+
+// make creates the folder and what is in it; an existing one is a conflict.
+func (f folder) make() error {
+	if err := os.Mkdir(string(f), 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return squad.Wrap(squad.CodeConflict, err, "sandbox %q exists already", filepath.Base(string(f)))
+		}
+		return fmt.Errorf("make sandbox folder: %w", err)
+	}
+	return f.parts()
+}
+
+func (f folder) parts() error {
+	for _, d := range []string{f.bundle(), f.overlay(), f.tunnel()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("make sandbox folder: %w", err)
+		}
+	}
+	return os.MkdirAll(filepath.Join(f.bundle(), "rootfs"), 0o755)
+}
+
+// record is what is kept of a sandbox on disk.
+type record struct {
+	Info
+	// PID and Started name the sandbox's process without doubt: a process
+	// number is used again, its start time is not. Boot is the host's boot.
+	PID     int    `json:"pid,omitempty"`
+	Started uint64 `json:"started,omitempty"`
+	Boot    string `json:"boot,omitempty"`
+	// Root is what the sandbox was made from; a later change of the template
+	// does not change it.
+	Root Root `json:"root"`
+	// Envd is the image that holds the daemon.
+	Envd string `json:"envd"`
+	// Cgroups are the folders of its cgroups.
+	Cgroups []string `json:"cgroups,omitempty"`
+}
+
+// writeJSON replaces a file in one step, so that a crash leaves the old or the
+// new one.
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", filepath.Base(path), err)
+	}
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+func readRecord(f folder) (record, error) {
+	var rec record
+	data, err := os.ReadFile(f.state())
+	if err != nil {
+		return rec, fmt.Errorf("read sandbox state: %w", err)
+	}
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return rec, fmt.Errorf("read sandbox state: %w", err)
+	}
+	return rec, nil
+}
