@@ -1,0 +1,143 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	squad "agentsquad"
+)
+
+// snapshotTree writes the working tree as it is, untracked files included, without
+// changing the index, the branch or a file. Call it in the checkout's turn.
+func (c *Checkout) snapshotTree(ctx context.Context) (string, error) {
+	index := c.dir + "/.git/squad-index"
+	// The copy brings the index's record of unchanged files along, so that only
+	// what changed is read. A checkout without a commit may have no index.
+	if _, err := c.program(ctx, "sh", "-c", `if [ -e "$1" ]; then cp -- "$1" "$2"; else rm -f -- "$2"; fi`, "sh", c.dir+"/.git/index", index); err != nil {
+		return "", err
+	}
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if _, err := c.r.Run(ctx, Call{Dir: c.dir, Env: env, Args: []string{"add", "-A"}}); err != nil {
+		return "", err
+	}
+	res, err := c.r.Run(ctx, Call{Dir: c.dir, Env: env, Args: []string{"write-tree"}})
+	return strings.TrimSpace(string(res.Stdout)), err
+}
+
+func (c *Checkout) snapshotCommit(ctx context.Context, message string, who Identity) (string, error) {
+	tree, err := c.snapshotTree(ctx)
+	if err != nil {
+		return "", err
+	}
+	head, err := c.Head(ctx)
+	if err != nil {
+		return "", err
+	}
+	var parents []string
+	if head != "" {
+		parents = []string{head}
+		same, err := c.git(ctx, "rev-parse", "--verify", head+"^{tree}")
+		if err != nil || same == tree {
+			return head, err
+		}
+	}
+	return commitTree(ctx, c.r, c.dir, tree, parents, message, who.env())
+}
+
+// CheckpointOptions says where a checkpoint goes.
+type CheckpointOptions struct {
+	Ref     string // refs/squad/checkpoints/<execution>/<name>
+	Message string
+	Author  Identity
+	Auth    Auth
+}
+
+// Checkpoint stores the working tree as it is outside the sandbox: as a commit on
+// top of HEAD, pushed to a hidden ref. Branch, index and files stay as they are;
+// where nothing is uncommitted HEAD itself is stored. It returns the commit, "" in
+// an empty checkout.
+func (c *Checkout) Checkpoint(ctx context.Context, o CheckpointOptions) (sha string, err error) {
+	if !ValidRef(o.Ref) || !strings.HasPrefix(o.Ref, "refs/squad/checkpoints/") {
+		return "", squad.Invalid("ref", "%q is not a checkpoint ref", o.Ref)
+	}
+	if err := o.Author.check(); err != nil {
+		return "", err
+	}
+	err = c.do(ctx, "checkpoint", func(op *operation) error {
+		if sha, err = c.snapshotCommit(ctx, o.Message, o.Author); err != nil {
+			return fmt.Errorf("take snapshot: %w", err)
+		}
+		_, err = op.net(ctx, Call{Dir: c.dir, Auth: o.Auth, Args: []string{"push", "--progress", "--no-verify", "origin", "+" + sha + ":" + o.Ref}})
+		return err
+	})
+	return sha, Explain(err, "checkpoint")
+}
+
+// DiffOptions says which states to compare.
+type DiffOptions struct {
+	From string // default HEAD
+	// To is a revision; empty means the working tree with its untracked files.
+	To       string
+	Paths    []string
+	Context  int // lines around a change; 0 means 3
+	MaxBytes int // of patch text; default 2 MiB
+}
+
+// Diff compares two states of the checkout.
+func (c *Checkout) Diff(ctx context.Context, o DiffOptions) (d Diff, err error) {
+	if o.From == "" {
+		o.From = "HEAD"
+	}
+	if err := checkRevision("from", o.From); err != nil {
+		return d, err
+	}
+	if o.To != "" {
+		if err := checkRevision("to", o.To); err != nil {
+			return d, err
+		}
+	}
+	err = c.do(ctx, "", func(*operation) error {
+		if o.From == "HEAD" {
+			head, err := c.Head(ctx)
+			if err != nil {
+				return err
+			}
+			if head == "" {
+				// The name of the empty tree, which git knows without having it.
+				o.From = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+			}
+		}
+		if o.To == "" {
+			if o.To, err = c.snapshotTree(ctx); err != nil {
+				return err
+			}
+		}
+		d, err = DiffTrees(ctx, c.r, c.dir, o)
+		return err
+	})
+	return d, Explain(err, "diff")
+}
+
+// DiffTrees compares two revisions of any repository, bare or not.
+func DiffTrees(ctx context.Context, r *Runner, dir string, o DiffOptions) (Diff, error) {
+	if err := checkRevision("from", o.From); err != nil {
+		return Diff{}, err
+	}
+	if err := checkRevision("to", o.To); err != nil {
+		return Diff{}, err
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 2 << 20
+	}
+	if o.Context == 0 {
+		o.Context = 3
+	}
+	args := append([]string{"diff", fmt.Sprintf("--unified=%d", o.Context)}, diffArgs...)
+	args = append(args, o.From, o.To, "--")
+	res, err := r.Run(ctx, Call{Dir: dir, Args: append(args, literal(o.Paths)...), MaxOutput: 256 << 20})
+	if err != nil {
+		return Diff{}, err
+	}
+	return ParseDiff(res.Stdout, o.MaxBytes)
+}
