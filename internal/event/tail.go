@@ -1,0 +1,166 @@
+package event
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"agentsquad/internal/store"
+)
+
+// What the tail keeps in memory, at least and while it lasts.
+const (
+	tailEntries = 8192
+	tailBytes   = 16 << 20
+)
+
+// pollEvery covers a lost notice between nodes.
+const pollEvery = 2 * time.Second
+
+// perSubscriber spreads wake-ups: with many subscribers, events that come within
+// a few milliseconds of each other are handed out together. A thousand wait at
+// most 10 ms, and one waits not at all.
+const perSubscriber = 10 * time.Microsecond
+
+// tail is the newest part of the log, in order and without gap.
+type tail struct {
+	mu      sync.RWMutex
+	entries []*Entry
+	bytes   int
+	last    int64 // -1 until the database was asked
+	wake    chan struct{}
+}
+
+func (t *tail) reset() {
+	t.last = -1
+	t.wake = make(chan struct{})
+}
+
+func (t *tail) size() (last int64, buffered int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return max(t.last, 0), len(t.entries)
+}
+
+// begin says where the log stood when this node started.
+func (t *tail) begin(last int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = last
+	t.broadcast()
+}
+
+// add appends entries that follow the last one, and wakes all who wait.
+func (t *tail) add(entries []*Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range entries {
+		if e.Seq != t.last+1 { // old events were dropped while we looked away
+			t.entries, t.bytes = nil, 0
+		}
+		t.entries = append(t.entries, e)
+		t.bytes += len(e.Payload) + 256
+		t.last = e.Seq
+	}
+	if len(t.entries) > 2*tailEntries || t.bytes > 2*tailBytes {
+		t.trim()
+	}
+	t.broadcast()
+}
+
+// trim moves what is kept to new memory: readers may still hold the old.
+func (t *tail) trim() {
+	from, bytes := len(t.entries), 0
+	for from > 0 && len(t.entries)-from < tailEntries {
+		n := len(t.entries[from-1].Payload) + 256
+		if bytes+n > tailBytes {
+			break
+		}
+		bytes += n
+		from--
+	}
+	t.entries = append(make([]*Entry, 0, 2*tailEntries), t.entries[from:]...)
+	t.bytes = bytes
+}
+
+// rouse wakes all who wait, though there is nothing new.
+func (t *tail) rouse() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.broadcast()
+}
+
+func (t *tail) broadcast() {
+	close(t.wake)
+	t.wake = make(chan struct{})
+}
+
+// after returns entries that follow the number, at most limit of them. When
+// there are none yet it returns the channel that closes with the next; when they
+// are no longer in memory it returns behind and the last number.
+func (t *tail) after(seq int64, limit int) (entries []*Entry, wake <-chan struct{}, behind bool, last int64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.last < 0 || seq >= t.last {
+		return nil, t.wake, false, t.last
+	}
+	if len(t.entries) == 0 || seq+1 < t.entries[0].Seq {
+		return nil, nil, true, t.last
+	}
+	from := int(seq + 1 - t.entries[0].Seq)
+	to := min(len(t.entries), from+limit)
+	return t.entries[from:to:to], nil, false, t.last
+}
+
+// follow keeps the tail up to the database until ctx ends.
+func (l *Log) follow(ctx context.Context) {
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	if l.store.Dialect() == store.SQLite {
+		poll.Stop() // nobody else writes
+	}
+	for {
+		if err := l.readOn(ctx); err != nil && ctx.Err() == nil {
+			l.log.ErrorContext(ctx, "the event log cannot be read", "error", err)
+			ring(l.bell)
+			if !sleep(ctx, 200*time.Millisecond) {
+				return
+			}
+		}
+		if d := time.Duration(l.subscribers.Load()) * perSubscriber; d >= time.Millisecond && !sleep(ctx, min(d, 20*time.Millisecond)) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.bell:
+		case <-poll.C:
+		}
+	}
+}
+
+// readOn adds what is new in the database.
+func (l *Log) readOn(ctx context.Context) error {
+	const page = 1000
+	if l.tail.last < 0 { // only this goroutine writes it
+		last, err := l.store.LastSeq(ctx)
+		if err != nil {
+			return err
+		}
+		l.tail.begin(last)
+	}
+	for {
+		events, err := l.store.Events(ctx, store.EventFilter{After: l.tail.last, Limit: page})
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		entries := make([]*Entry, len(events))
+		for i := range events {
+			entries[i] = &Entry{Event: events[i]}
+		}
+		l.tail.add(entries)
+		if len(events) < page {
+			return nil
+		}
+	}
+}
