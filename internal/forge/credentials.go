@@ -1,0 +1,226 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/bradleyfalzon/ghinstallation/v2"
+
+	squad "agentsquad"
+	"agentsquad/internal/store"
+)
+
+// Credentials opens sealed secrets for the server's own rooms. Looking one up
+// goes from the narrow to the wide: the repository's own, the squad's, the
+// installation's, and last the environment's.
+type Credentials struct {
+	store *store.Store
+	vault *Vault
+	env   map[string]string // provider → secret, from the server's configuration
+
+	mu   sync.Mutex
+	apps map[string]*appToken // by credential
+}
+
+type appToken struct {
+	sealed    string // the sealed form it was made of: a rotation makes a new one
+	transport *ghinstallation.Transport
+}
+
+// AppSecret is the secret of a [squad.CredentialGitHubApp], as JSON.
+type AppSecret struct {
+	AppID          int64  `json:"app_id"`
+	InstallationID int64  `json:"installation_id"`
+	PrivateKey     string `json:"private_key"` // PEM
+}
+
+// NewCredentials returns a door to the sealed secrets. env gives secrets of the
+// environment by provider (github, gitea, anthropic, openai); it may be nil.
+func NewCredentials(s *store.Store, v *Vault, env map[string]string) *Credentials {
+	return &Credentials{store: s, vault: v, env: env, apps: map[string]*appToken{}}
+}
+
+// GitAuth returns user and password for a repository's remote. Both are empty
+// where nothing is configured: the remote is then read without credentials.
+func (c *Credentials) GitAuth(ctx context.Context, repositoryID string) (user, secret string, err error) {
+	repo, err := c.store.Repository(ctx, repositoryID)
+	if err != nil {
+		return "", "", err
+	}
+	if repo.Forge == squad.ForgeLocal {
+		return "", "", nil
+	}
+	token, err := c.Token(ctx, repo)
+	if err != nil || token == "" {
+		return "", "", err
+	}
+	return "x-access-token", token, nil
+}
+
+// Token returns the API token for a repository's forge, "" where there is none.
+func (c *Credentials) Token(ctx context.Context, repo squad.Repository) (string, error) {
+	cred, ok, err := c.find(ctx, repo.CredentialID, repo.SquadID, string(repo.Forge), squad.CredentialToken, squad.CredentialGitHubApp)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return c.env[string(repo.Forge)], nil
+	}
+	if cred.Kind == squad.CredentialGitHubApp {
+		return c.installationToken(ctx, cred, repo.APIURL)
+	}
+	secret, err := c.open(ctx, cred.ID)
+	return string(secret), err
+}
+
+// ModelKey returns the key for a model provider, "" where there is none.
+func (c *Credentials) ModelKey(ctx context.Context, squadID, provider string) (string, error) {
+	cred, ok, err := c.find(ctx, "", squadID, provider, squad.CredentialModelKey)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return c.env[provider], nil
+	}
+	secret, err := c.open(ctx, cred.ID)
+	return string(secret), err
+}
+
+// WebhookSecret returns the shared secret for a repository's webhooks.
+func (c *Credentials) WebhookSecret(ctx context.Context, repo squad.Repository) (string, error) {
+	cred, ok, err := c.find(ctx, "", repo.SquadID, string(repo.Forge), squad.CredentialWebhook)
+	if err != nil || !ok {
+		return c.env["webhook"], err
+	}
+	secret, err := c.open(ctx, cred.ID)
+	return string(secret), err
+}
+
+// find returns the named credential, else the first of the squad, else the
+// first of the installation, that is of one of the kinds and for the provider.
+func (c *Credentials) find(ctx context.Context, id, squadID, provider string, kinds ...squad.CredentialKind) (squad.Credential, bool, error) {
+	if id != "" {
+		cred, err := c.store.Credential(ctx, id)
+		return cred, err == nil, err
+	}
+	all, err := c.store.Credentials(ctx, store.CredentialFilter{})
+	if err != nil {
+		return squad.Credential{}, false, err
+	}
+	var wide *squad.Credential
+	for i, cred := range all {
+		if !fits(cred, provider, kinds) {
+			continue
+		}
+		if cred.SquadID == squadID && squadID != "" {
+			return cred, true, nil
+		}
+		if cred.SquadID == "" && wide == nil {
+			wide = &all[i]
+		}
+	}
+	if wide == nil {
+		return squad.Credential{}, false, nil
+	}
+	return *wide, true, nil
+}
+
+func fits(cred squad.Credential, provider string, kinds []squad.CredentialKind) bool {
+	for _, k := range kinds {
+		if cred.Kind == k {
+			return cred.Provider == "" || cred.Provider == provider
+		}
+	}
+	return false
+}
+
+func (c *Credentials) open(ctx context.Context, id string) ([]byte, error) {
+	sealed, err := c.store.SealedCredential(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := c.vault.Open(id, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("open credential: %w", err)
+	}
+	return secret, nil
+}
+
+// Reseal seals every credential with the newest key, so that older keys may be
+// taken out of the key file. It returns how many it changed.
+func (c *Credentials) Reseal(ctx context.Context) (int, error) {
+	all, err := c.store.Credentials(ctx, store.CredentialFilter{})
+	if err != nil {
+		return 0, err
+	}
+	changed := 0
+	for _, cred := range all {
+		err := c.store.Tx(ctx, func(tx *store.Tx) error {
+			sealed, err := tx.SealedCredential(ctx, cred.ID)
+			if err != nil || c.vault.Current(sealed) {
+				return err
+			}
+			secret, err := c.vault.Open(cred.ID, sealed)
+			if err != nil {
+				return err
+			}
+			fresh, err := c.vault.Seal(cred.ID, secret)
+			if err != nil {
+				return err
+			}
+			changed++
+			return tx.SetSealedCredential(ctx, cred.ID, fresh)
+		})
+		if err != nil {
+			return changed, fmt.Errorf("seal credential %s again: %w", cred.ID, err)
+		}
+	}
+	return changed, nil
+}
+
+// installationToken mints (or takes from the cache) a GitHub App's short-lived
+// token. The transport keeps it and renews it before it ends.
+func (c *Credentials) installationToken(ctx context.Context, cred squad.Credential, apiURL string) (string, error) {
+	sealed, err := c.store.SealedCredential(ctx, cred.ID)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	app := c.apps[cred.ID]
+	c.mu.Unlock()
+	if app == nil || app.sealed != string(sealed) {
+		if app, err = c.openApp(cred.ID, sealed, apiURL); err != nil {
+			return "", err
+		}
+		c.mu.Lock()
+		c.apps[cred.ID] = app
+		c.mu.Unlock()
+	}
+	token, err := app.transport.Token(ctx)
+	if err != nil {
+		return "", squad.Wrap(squad.CodeProvider, err, "GitHub did not give the app %q a token: check app id, installation and key", cred.Name)
+	}
+	return token, nil
+}
+
+func (c *Credentials) openApp(id string, sealed []byte, apiURL string) (*appToken, error) {
+	secret, err := c.vault.Open(id, sealed)
+	if err != nil {
+		return nil, err
+	}
+	var app AppSecret
+	if err := json.Unmarshal(secret, &app); err != nil || app.AppID == 0 || app.InstallationID == 0 {
+		return nil, squad.Errorf(squad.CodeInvalid, `a GitHub App credential is JSON with "app_id", "installation_id" and "private_key" (PEM)`)
+	}
+	transport, err := ghinstallation.New(http.DefaultTransport, app.AppID, app.InstallationID, []byte(app.PrivateKey))
+	if err != nil {
+		return nil, squad.Errorf(squad.CodeInvalid, "the private key of the GitHub App is not a PEM key")
+	}
+	if apiURL != "" {
+		transport.BaseURL = apiURL
+	}
+	return &appToken{sealed: string(sealed), transport: transport}, nil
+}

@@ -1,0 +1,245 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	squad "agentsquad"
+	"agentsquad/internal/event"
+	"agentsquad/internal/git"
+	"agentsquad/internal/store"
+)
+
+// lookup reads a pull request with its repository and forge.
+func (s *Service) lookup(ctx context.Context, pullID string) (squad.PullRequest, squad.Repository, Forge, error) {
+	pull, err := s.cfg.Store.PullRequest(ctx, pullID)
+	if err != nil {
+		return pull, squad.Repository{}, nil, err
+	}
+	repo, err := s.cfg.Store.Repository(ctx, pull.RepositoryID)
+	if err != nil {
+		return pull, repo, nil, err
+	}
+	f, err := s.For(ctx, repo)
+	return pull, repo, f, err
+}
+
+// Diff returns the changes of a pull request.
+func (s *Service) Diff(ctx context.Context, _ squad.Actor, pullID string) (squad.Diff, error) {
+	pull, _, f, err := s.lookup(ctx, pullID)
+	if err != nil {
+		return squad.Diff{}, err
+	}
+	text, err := f.Diff(ctx, pull.Number)
+	if err != nil {
+		return squad.Diff{}, err
+	}
+	diff := parsePatch(text)
+	diff.Base, diff.Head = pull.Base, pull.HeadSHA
+	return diff, nil
+}
+
+// Review adds a remark or a verdict.
+func (s *Service) Review(ctx context.Context, actor squad.Actor, pullID string, req squad.NewReview) (squad.ReviewComment, error) {
+	pull, repo, f, err := s.lookup(ctx, pullID)
+	if err != nil {
+		return squad.ReviewComment{}, err
+	}
+	if pull.State != squad.PullOpen {
+		return squad.ReviewComment{}, squad.Errorf(squad.CodeConflict, "pull request #%d is %s", pull.Number, pull.State)
+	}
+	c, err := f.Comment(ctx, pull.Number, squad.ReviewComment{
+		PullID: pull.ID, Author: s.name(ctx, actor), Path: req.Path, Line: req.Line, Side: req.Side, Verdict: req.Verdict, Body: req.Body,
+	})
+	if err != nil {
+		return c, err
+	}
+	return s.saveComment(ctx, repo, pull, c)
+}
+
+// name is how an actor is shown beside a remark.
+func (s *Service) name(ctx context.Context, actor squad.Actor) string {
+	if m, err := s.cfg.Store.Member(ctx, actor.MemberID); actor.MemberID != "" && err == nil {
+		return m.Name
+	}
+	if u, err := s.cfg.Store.User(ctx, actor.UserID); actor.UserID != "" && err == nil {
+		return u.Name
+	}
+	return actor.String()
+}
+
+// saveComment writes a remark that is new to us, with its event, and what it does
+// to the state of the review. A remark that is known is returned as stored.
+func (s *Service) saveComment(ctx context.Context, repo squad.Repository, pull squad.PullRequest, c squad.ReviewComment) (squad.ReviewComment, error) {
+	c.PullID = pull.ID
+	err := s.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.Lock(ctx, "pulls:"+repo.ID); err != nil {
+			return err
+		}
+		if c.RemoteID != "" {
+			known, err := tx.ReviewComments(ctx, store.ReviewCommentFilter{PullID: pull.ID, RemoteID: c.RemoteID, Limit: 1})
+			if err != nil || len(known) > 0 {
+				if len(known) > 0 {
+					c = known[0]
+				}
+				return err
+			}
+		}
+		if err := tx.CreateReviewComment(ctx, &c); err != nil {
+			return err
+		}
+		keys := squad.Event{SquadID: repo.SquadID, RepositoryID: repo.ID, TaskID: pull.TaskID}
+		events := []squad.Event{withPayload(keys, squad.EventReviewReceived, c)}
+		if review, changes := reviewState(c.Verdict); changes {
+			fresh, err := tx.PullRequest(ctx, pull.ID)
+			if err != nil {
+				return err
+			}
+			if fresh.Review = review; review == "approved" && fresh.Mergeable == "blocked" && fresh.Checks != "failure" && !fresh.Draft {
+				fresh.Mergeable = "clean"
+			}
+			if err := tx.UpdatePullRequest(ctx, &fresh); err != nil {
+				return err
+			}
+			events = append(events, withPayload(keys, squad.EventPRUpdated, fresh))
+		}
+		return tx.Append(ctx, events...)
+	})
+	return c, err
+}
+
+func reviewState(verdict string) (string, bool) {
+	switch verdict {
+	case "approve":
+		return "approved", true
+	case "request_changes":
+		return "changes_requested", true
+	}
+	return "", false
+}
+
+func withPayload(keys squad.Event, t squad.EventType, payload any) squad.Event {
+	keys.Type, keys.Payload = t, event.Payload(payload)
+	return keys
+}
+
+// Merge merges a pull request by the repository's policy unless told otherwise.
+func (s *Service) Merge(ctx context.Context, actor squad.Actor, pullID string, opts squad.MergeOptions) (squad.PullRequest, error) {
+	pull, repo, f, err := s.lookup(ctx, pullID)
+	if err != nil || pull.State == squad.PullMerged {
+		return pull, err
+	}
+	method := orElse(orElse(opts.Method, repo.Policy.MergeMethod), "merge")
+	sha, err := f.Merge(ctx, pull.Number, MergeOptions{
+		Method: method, Message: opts.Message, Author: s.name(ctx, actor), AuthorMail: "squad@localhost",
+	})
+	if err != nil {
+		return pull, err
+	}
+	pull.State, pull.MergeSHA, pull.MergedAt, pull.Mergeable = squad.PullMerged, sha, time.Now().UTC(), "unknown"
+	return s.save(ctx, repo, pull, squad.Event{})
+}
+
+// Close closes a pull request without merging it.
+func (s *Service) Close(ctx context.Context, _ squad.Actor, pullID string) (squad.PullRequest, error) {
+	pull, repo, f, err := s.lookup(ctx, pullID)
+	if err != nil || pull.State == squad.PullClosed {
+		return pull, err
+	}
+	closed := true
+	fresh, err := f.UpdatePull(ctx, pull.Number, PullUpdate{Closed: &closed})
+	if err != nil {
+		return pull, err
+	}
+	return s.save(ctx, repo, fresh, squad.Event{})
+}
+
+// Refresh reads a pull request and its remarks from the forge anew.
+func (s *Service) Refresh(ctx context.Context, _ squad.Actor, pullID string) (squad.PullRequest, error) {
+	pull, repo, f, err := s.lookup(ctx, pullID)
+	if err != nil {
+		return pull, err
+	}
+	fresh, err := f.Pull(ctx, pull.Number)
+	if err != nil {
+		return pull, err
+	}
+	if fresh, err = s.save(ctx, repo, fresh, squad.Event{}); err != nil || repo.Forge == squad.ForgeLocal {
+		return fresh, err
+	}
+	comments, err := f.Comments(ctx, pull.Number)
+	if err != nil {
+		return fresh, err
+	}
+	for _, c := range comments {
+		if _, err := s.saveComment(ctx, repo, fresh, c); err != nil {
+			return fresh, err
+		}
+	}
+	return s.cfg.Store.PullRequest(ctx, pullID)
+}
+
+// DeleteBranch removes a branch on the forge of a repository.
+func (s *Service) DeleteBranch(ctx context.Context, repo squad.Repository, branch string) error {
+	f, err := s.For(ctx, repo)
+	if err != nil {
+		return err
+	}
+	return f.DeleteBranch(ctx, branch)
+}
+
+// Branches lists the branches of a local repository.
+func (s *Service) Branches(ctx context.Context, repositoryID string) ([]string, error) {
+	repo, err := s.cfg.Store.Repository(ctx, repositoryID)
+	if err != nil {
+		return nil, err
+	}
+	if repo.Forge == squad.ForgeLocal {
+		return listBranches(ctx, s.cfg.Git, LocalDir(s.cfg.Dir, repo.ID))
+	}
+	return []string{repo.DefaultBranch}, nil
+}
+
+// Check says whether a repository can be worked on with its credential.
+func (s *Service) Check(ctx context.Context, repositoryID string) []squad.Check {
+	check := squad.Check{Name: "repository", Status: "ok"}
+	repo, err := s.cfg.Store.Repository(ctx, repositoryID)
+	if err == nil {
+		check.Name = "repository " + repo.Name
+		var f Forge
+		if f, err = s.For(ctx, repo); err == nil {
+			var info Info
+			if info, err = f.Info(ctx); err == nil {
+				check.Detail = fmt.Sprintf("%s on %s, default branch %s", info.FullName, repo.Forge, info.DefaultBranch)
+				if len(info.Missing) > 0 {
+					check.Status, check.Remedy = "failed", "give the credential: "+strings.Join(info.Missing, ", ")
+				}
+				return []squad.Check{check}
+			}
+		}
+	}
+	check.Status, check.Detail, check.Remedy = "failed", err.Error(), "check the repository's address and credential"
+	return []squad.Check{check}
+}
+
+func listBranches(ctx context.Context, r *git.Runner, dir string) ([]string, error) {
+	out, err := r.Line(ctx, dir, "for-each-ref", "--format=%(refname:short)", "refs/heads")
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(out), nil
+}
+
+// diffText is what head has that base does not, from where they parted.
+func diffText(ctx context.Context, r *git.Runner, dir, base, head string) (string, error) {
+	res, err := r.Run(ctx, git.Call{
+		Dir: dir, Args: []string{"diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M", "--src-prefix=a/", "--dst-prefix=b/", base + "..." + head, "--"},
+		MaxOutput: 64 << 20,
+	})
+	if err != nil {
+		return "", err
+	}
+	return string(res.Stdout), nil
+}
