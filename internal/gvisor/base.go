@@ -147,6 +147,7 @@ func (w *baseImage) folders() {
 		w.dir(d, 0o755, 0)
 	}
 	w.dir("tmp", 0o1777, 0)
+	w.dir("tmp/.X11-unix", 0o1777, 0) // gVisor puts a memory file system over an empty /tmp
 	w.dir("var/tmp", 0o1777, 0)
 	w.link("var/run", "/run")
 	w.link("var/lock", "/run/lock")

@@ -37,6 +37,11 @@ nogroup:x:65534:
 `, userName, userID))
 	w.file("etc/shadow", 0o640, "root:*:20000:0:99999:7:::\n"+userName+":*:20000:0:99999:7:::\n")
 	w.file("etc/sudoers", 0o440, "root ALL=(ALL:ALL) NOPASSWD: ALL\n"+userName+" ALL=(ALL:ALL) NOPASSWD: ALL\n")
+	for _, name := range []string{"su", "su-l", "sudo", "login", "passwd", "chsh", "runuser", "runuser-l", "cron", "other"} {
+		w.file("etc/pam.d/"+name, 0o644, "auth sufficient pam_permit.so\naccount sufficient pam_permit.so\n"+
+			"password sufficient pam_permit.so\nsession sufficient pam_permit.so\n")
+	}
+	w.file("etc/login.defs", 0o644, "UMASK 022\nUID_MIN 1000\nGID_MIN 1000\nENCRYPT_METHOD SHA512\n")
 	w.file("etc/shells", 0o644, "/bin/sh\n/bin/bash\n/usr/bin/bash\n")
 }
 

@@ -3,6 +3,7 @@ package gvisor
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,12 @@ type cgroups struct {
 	v2      bool
 	parents map[string]string // controller to folder; all the same on v2
 	missing []string          // limits that cannot be enforced, with the reason
+}
+
+// cgroupName is the folder of this runtime's cgroups; data folders do not share it.
+func cgroupName(cfg Config) string {
+	sum := sha256.Sum256([]byte(cfg.Dir))
+	return fmt.Sprintf("%s-%x", cfg.CgroupParent, sum[:4])
 }
 
 // findCgroups looks for what this process may use. name is the folder under
@@ -180,7 +187,7 @@ func (c *cgroups) create(id string, l Limits) ([]string, error) {
 		}
 		dir := filepath.Join(parent, id)
 		if !made[dir] {
-			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err := os.MkdirAll(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 				return dirs, fmt.Errorf("make cgroup: %w", err)
 			}
 			made[dir] = true
@@ -275,4 +282,25 @@ func (c *cgroups) dirs(id string) []string {
 		dirs = append(dirs, filepath.Join(parent, id))
 	}
 	return dirs
+}
+
+// strays are cgroups of sandboxes that known does not know.
+func (c *cgroups) strays(known func(id string) bool) []string {
+	var dirs []string
+	for _, parent := range c.parents {
+		entries, _ := os.ReadDir(parent)
+		for _, e := range entries {
+			if e.IsDir() && !known(e.Name()) {
+				dirs = append(dirs, filepath.Join(parent, e.Name()))
+			}
+		}
+	}
+	return dirs
+}
+
+// prune removes the parents, if nothing is left in them.
+func (c *cgroups) prune() {
+	for _, parent := range c.parents {
+		_ = unix.Rmdir(parent)
+	}
 }

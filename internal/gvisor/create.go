@@ -111,10 +111,15 @@ func (s *Sandbox) start(ctx context.Context) error {
 		return err
 	}
 	s.rt.cfg.Log.Debug("sandbox started", "sandbox_id", s.id, "took", time.Since(began))
-	return s.change(func(r *record) {
+	err = s.change(func(r *record) {
 		r.Status, r.Error = squad.SandboxRunning, ""
 		r.StartedAt, r.PausedAt = began, time.Time{}
+		r.Root.Checkpoint, r.Root.Files = "", "" // read, or held open by the sandbox
 	})
+	if err == nil {
+		err = os.RemoveAll(s.box.image())
+	}
+	return err
 }
 
 // boot runs runsc until envd has dialled in. runsc may still be busy with its

@@ -145,5 +145,6 @@ func (r *Runtime) sweepStrays(ctx context.Context) error {
 			errs = append(errs, r.sweep(ctx, record{Info: Info{Spec: Spec{ID: id}}, Boot: bootID(), Cgroups: r.cgroups.dirs(id)}))
 		}
 	}
+	errs = append(errs, removeCgroups(ctx, r.cgroups.strays(known)))
 	return errors.Join(errs...)
 }

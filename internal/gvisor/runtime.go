@@ -54,7 +54,7 @@ func New(cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		cfg: cfg, lock: lock,
 		runsc:   &runsc{root: filepath.Join(cfg.Dir, "runsc"), rootless: rootless, overlay: cfg.Overlay},
-		cgroups: findCgroups(cfg.CgroupParent),
+		cgroups: findCgroups(cgroupName(cfg)),
 		starts:  make(chan struct{}, cfg.ParallelStarts),
 		boxes:   map[string]*Sandbox{},
 	}
@@ -91,6 +91,7 @@ func (r *Runtime) Close() error {
 		s.closeDoor()
 		s.unwatch()
 	}
+	r.cgroups.prune()
 	return r.lock.Close()
 }
 
