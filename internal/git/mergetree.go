@@ -51,9 +51,13 @@ func MergeTree(ctx context.Context, r *Runner, dir string, env []string, pairs [
 	if len(pairs) == 0 {
 		return nil, nil
 	}
+	config := []string{"merge.conflictStyle=merge"}
+	if len(env) > 0 {
+		config = append(config, "core.looseCompression=0") // thrown away soon
+	}
 	res, err := r.Run(ctx, Call{
 		Dir: dir, Env: env, Args: []string{"merge-tree", "--write-tree", "--allow-unrelated-histories", "--stdin"},
-		Stdin: strings.NewReader(in.String()), MaxOutput: 256 << 20, Config: []string{"merge.conflictStyle=merge"},
+		Stdin: strings.NewReader(in.String()), MaxOutput: 256 << 20, Config: config,
 	})
 	var failed *Error
 	if errors.As(err, &failed) && failed.ExitCode == 129 {

@@ -73,7 +73,7 @@ func TestRadar_FindsWhatMergesWouldFind(t *testing.T) {
 	for _, n := range names {
 		heads = append(heads, git.Head{ID: n, SHA: gittest.Git(t, dir, "rev-parse", n)})
 	}
-	found, err := git.Radar(t.Context(), newRunner(t), filepath.Join(dir, ".git"), "main", heads)
+	found, err := git.NewRadar(newRunner(t)).Scan(t.Context(), filepath.Join(dir, ".git"), "main", heads)
 	must(t, err)
 	got := map[string]bool{}
 	for _, o := range found {
@@ -172,7 +172,7 @@ func BenchmarkRadar50Branches10000Files(b *testing.B) {
 			}
 			r := newRunner(b)
 			for b.Loop() {
-				found, err := git.Radar(b.Context(), r, filepath.Join(dir, ".git"), "main", heads)
+				found, err := git.NewRadar(r).Scan(b.Context(), filepath.Join(dir, ".git"), "main", heads)
 				if err != nil || (shared && len(found) != 1225) || (!shared && len(found) != 0) {
 					b.Fatal(len(found), err)
 				}
