@@ -1,0 +1,7 @@
+//go:build !embedweb
+
+package web
+
+import "io/fs"
+
+func built() fs.FS { return nil }

@@ -1,0 +1,79 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet } from '@tanstack/react-router'
+import { BoardPage } from '@/board/BoardPage'
+import { Empty } from '@/ui/States'
+import { Frame } from './Frame'
+import { Home } from './Home'
+import { SquadLayout } from './SquadLayout'
+
+const root = createRootRoute({
+  component: Outlet,
+  notFoundComponent: () => <Empty title="There is nothing here">The address may be wrong, or it is not yours to see.</Empty>,
+})
+
+const signin = createRoute({ getParentRoute: () => root, path: '/signin', component: lazyRouteComponent(() => import('@/signin/SignInPage'), 'SignInPage') })
+const frame = createRoute({ getParentRoute: () => root, id: 'frame', component: Frame })
+const home = createRoute({ getParentRoute: () => frame, path: '/', component: Home })
+const system = createRoute({ getParentRoute: () => frame, path: '/system', component: lazyRouteComponent(() => import('@/system/SystemPage'), 'SystemPage') })
+
+export const squadRoute = createRoute({ getParentRoute: () => frame, path: '/squads/$squadId', component: SquadLayout })
+const squadIndex = createRoute({ getParentRoute: () => squadRoute, path: '/', component: ToBoard })
+
+function ToBoard() {
+  const { squadId } = squadRoute.useParams()
+  return <Navigate to="/squads/$squadId/board" params={{ squadId }} replace />
+}
+
+export interface BoardSearch { member?: string; repository?: string; label?: string; text?: string }
+const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined)
+
+export const boardRoute = createRoute({
+  getParentRoute: () => squadRoute,
+  path: '/board',
+  component: BoardPage,
+  validateSearch: (search: Record<string, unknown>): BoardSearch => {
+    const out: BoardSearch = {}
+    for (const key of ['member', 'repository', 'label', 'text'] as const) {
+      const value = text(search[key])
+      if (value) out[key] = value
+    }
+    return out
+  },
+})
+
+export const taskRoute = createRoute({
+  getParentRoute: () => squadRoute,
+  path: '/tasks/$number',
+  component: lazyRouteComponent(() => import('@/task/TaskPage'), 'TaskPage'),
+  validateSearch: (search: Record<string, unknown>): { tab?: string } => (text(search.tab) ? { tab: text(search.tab) ?? '' } : {}),
+})
+
+const agents = createRoute({ getParentRoute: () => squadRoute, path: '/agents', component: lazyRouteComponent(() => import('@/work/AgentsPage'), 'AgentsPage') })
+
+export const workRoute = createRoute({
+  getParentRoute: () => squadRoute,
+  path: '/agents/$memberId',
+  component: lazyRouteComponent(() => import('@/work/WorkPage'), 'WorkPage'),
+  validateSearch: (search: Record<string, unknown>): { tab?: string; execution?: string } => {
+    const out: { tab?: string; execution?: string } = {}
+    const tab = text(search.tab)
+    const execution = text(search.execution)
+    if (tab) out.tab = tab
+    if (execution) out.execution = execution
+    return out
+  },
+})
+
+const sandboxes = createRoute({ getParentRoute: () => squadRoute, path: '/sandboxes', component: lazyRouteComponent(() => import('@/sandboxes/SandboxesPage'), 'SandboxesPage') })
+const insights = createRoute({ getParentRoute: () => squadRoute, path: '/insights', component: lazyRouteComponent(() => import('@/insights/InsightsPage'), 'InsightsPage') })
+const settings = createRoute({ getParentRoute: () => squadRoute, path: '/settings', component: lazyRouteComponent(() => import('@/squad/SquadPage'), 'SquadPage') })
+
+const tree = root.addChildren([
+  signin,
+  frame.addChildren([home, system, squadRoute.addChildren([squadIndex, boardRoute, taskRoute, agents, workRoute, sandboxes, insights, settings])]),
+])
+
+export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: false })
+
+declare module '@tanstack/react-router' {
+  interface Register { router: typeof router }
+}

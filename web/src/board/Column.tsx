@@ -1,0 +1,69 @@
+import { useDroppable } from '@dnd-kit/core'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { Plus } from 'lucide-react'
+import { useRef } from 'react'
+import type { Task, TaskStatus } from '@/api/types'
+import { cx } from '@/ui/cx'
+import { BoardCard } from './BoardCard'
+import type { CardProps } from './Card'
+import { columnId } from './drag'
+
+interface Props {
+  status: TaskStatus
+  name: string
+  tasks: Task[]
+  cardOf: (task: Task) => CardProps
+  selected: ReadonlySet<string>
+  onSelect: (id: string) => void
+  onAdd?: (() => void) | undefined
+  /** The card at which a dragged one would land. */
+  landing: { id: string; side: 'above' | 'below' } | 'here' | undefined
+}
+
+const TINTS: Record<TaskStatus, string> = { backlog: 'bg-faint', todo: 'bg-info', in_progress: 'bg-warn', in_review: 'bg-review', done: 'bg-ok' }
+
+/** One column. Only the cards in view exist, so hundreds cost as much as a dozen. */
+export function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd, landing }: Props) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const drop = useDroppable({ id: columnId(status) })
+  const list = useVirtualizer({
+    count: tasks.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 112,
+    getItemKey: (i) => tasks[i]?.id ?? i,
+    gap: 8,
+    overscan: 6,
+    paddingStart: 6,
+    paddingEnd: 12,
+  })
+  return (
+    <section aria-label={`${name}, ${tasks.length} tasks`} className="flex h-full w-[82vw] shrink-0 snap-center flex-col sm:w-72 sm:snap-align-none lg:w-auto lg:min-w-60 lg:flex-1 lg:shrink">
+      <header className="flex h-9 shrink-0 items-center gap-2 px-1.5">
+        <span aria-hidden className={cx('size-2 rounded-full', TINTS[status])} />
+        <h2 className="text-sm font-semibold">{name}</h2>
+        <span className="tabular text-xs text-faint">{tasks.length}</span>
+        {onAdd && <button type="button" aria-label={`Add a task to ${name}`} onClick={onAdd} className="ml-auto rounded-md p-1 text-faint hover:bg-hover hover:text-ink"><Plus aria-hidden className="size-4" /></button>}
+      </header>
+      <div
+        ref={(node) => { scroller.current = node; drop.setNodeRef(node) }} tabIndex={-1}
+        className={cx('min-h-0 flex-1 overflow-x-hidden overflow-y-auto rounded-lg px-1 transition-colors', landing && 'bg-hover')}
+      >
+        {tasks.length === 0 && <p className={cx('m-1 rounded-lg border border-dashed py-8 text-center text-xs text-faint', landing === 'here' && 'border-accent')}>Nothing here</p>}
+        <div className="relative" style={{ height: list.getTotalSize() }}>
+          {list.getVirtualItems().map((item) => {
+            const task = tasks[item.index]
+            if (!task) return null
+            return (
+              <div key={item.key} data-index={item.index} ref={list.measureElement} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${item.start}px)` }}>
+                <BoardCard
+                  card={cardOf(task)} selected={selected.has(task.id)} selecting={selected.size > 0} onSelect={onSelect}
+                  mark={typeof landing === 'object' && landing.id === task.id ? landing.side : undefined}
+                />
+              </div>
+            )
+          })}
+        </div>
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,1 @@
+export function InsightsPage() { return null }

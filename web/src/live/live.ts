@@ -1,0 +1,5 @@
+import { createContext, useContext } from 'react'
+import type { LiveState } from './stream'
+
+export const LiveContext = createContext<LiveState>('connecting')
+export const useLive = () => useContext(LiveContext)

@@ -1,0 +1,1 @@
+export function SquadPage() { return null }

@@ -1,0 +1,25 @@
+import { Tabs as Radix } from 'radix-ui'
+import type { ReactNode } from 'react'
+
+export interface Tab { value: string; label: string; count?: number; icon?: ReactNode }
+
+export function TabBar({ tabs, label }: { tabs: Tab[]; label: string }) {
+  return (
+    <Radix.List aria-label={label} className="flex shrink-0 gap-1 overflow-x-auto border-b px-4 [scrollbar-width:none]">
+      {tabs.map((tab) => (
+        <Radix.Trigger
+          key={tab.value}
+          value={tab.value}
+          className="-mb-px flex h-10 items-center gap-1.5 border-b-2 border-transparent px-2 text-sm font-medium whitespace-nowrap text-muted transition-colors hover:text-ink data-[state=active]:border-accent data-[state=active]:text-ink [&_svg]:size-4"
+        >
+          {tab.icon}
+          {tab.label}
+          {tab.count !== undefined && tab.count > 0 && <span className="tabular rounded-full bg-sunken px-1.5 text-2xs text-muted">{tab.count}</span>}
+        </Radix.Trigger>
+      ))}
+    </Radix.List>
+  )
+}
+
+export const TabsRoot = Radix.Root
+export const TabPanel = Radix.Content
