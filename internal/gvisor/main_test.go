@@ -3,6 +3,7 @@ package gvisor_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +24,9 @@ func TestMain(m *testing.M) {
 	gvisor.Dispatch()
 	if filepath.Base(os.Args[0]) == "envd" {
 		daemon(os.Args[2])
+	}
+	if dir := os.Getenv(serverEnv); dir != "" {
+		server(dir)
 	}
 	os.Exit(m.Run())
 }
@@ -112,6 +116,12 @@ func newRuntime(t testing.TB, change ...func(*gvisor.Config)) *gvisor.Runtime {
 		_ = r.Close()
 	})
 	return r
+}
+
+// cgroupOf is the name of the cgroups of a data folder.
+func cgroupOf(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return fmt.Sprintf("squad-%x", sum[:4])
 }
 
 // shortDir is a folder with a name short enough for sockets.

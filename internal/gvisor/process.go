@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,4 +129,32 @@ func killAndWait(ctx context.Context, pid int, started uint64) error {
 func isRunsc(pid int) bool {
 	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return bytes.HasPrefix(data, []byte("runsc")) || bytes.HasPrefix(data, []byte(selfExe))
+}
+
+// runscProcess is a process of gVisor and the sandbox it works for.
+type runscProcess struct {
+	pid int
+	id  string
+}
+
+// runscProcesses finds the processes of gVisor that keep their state in root.
+func runscProcesses(root string) []runscProcess {
+	var found []runscProcess
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil || !bytes.HasPrefix(data, []byte("runsc")) {
+			continue
+		}
+		args := strings.Split(strings.TrimRight(string(data), "\x00"), "\x00")
+		if !slices.Contains(args, "--root="+root) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		found = append(found, runscProcess{pid: pid, id: args[len(args)-1]})
+	}
+	return found
 }

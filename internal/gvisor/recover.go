@@ -57,7 +57,7 @@ func (r *Runtime) Recover(ctx context.Context) (Recovery, error) {
 		})
 	}
 	wg.Wait()
-	errs = append(errs, r.sweepStrays(ctx))
+	errs = append(errs, r.killStrays(ctx), r.sweepStrays(ctx))
 	return found, errors.Join(errs...)
 }
 
@@ -129,6 +129,24 @@ func (r *Runtime) lose(ctx context.Context, rec record, reason string) (Info, er
 	rec.Status, rec.Error, rec.EndedAt = squad.SandboxError, reason, now()
 	r.cfg.Log.Warn("sandbox lost", "sandbox_id", rec.ID, "reason", reason)
 	return rec.Info, err
+}
+
+// killStrays ends processes of gVisor that work on this data folder and belong
+// to no sandbox that was taken over: starts that were cut short.
+func (r *Runtime) killStrays(ctx context.Context) error {
+	kept := map[string]bool{}
+	for _, s := range r.List() {
+		if s.Info().Status == squad.SandboxRunning {
+			kept[s.id] = true
+		}
+	}
+	var errs []error
+	for _, p := range runscProcesses(r.runsc.root) {
+		if !kept[p.id] {
+			errs = append(errs, killAndWait(ctx, p.pid, 0))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // sweepStrays removes runsc's notes and cgroups of sandboxes that have no folder.

@@ -20,6 +20,7 @@ type runsc struct {
 	root     string // where runsc keeps its own state
 	rootless bool
 	overlay  Overlay
+	netns    *os.File // empty network for file processes; nil makes one for each
 }
 
 // invocation is one call of runsc.
@@ -46,6 +47,11 @@ func (r *runsc) flags(in invocation) []string {
 	}
 	if r.rootless {
 		f = append(f, "--rootless")
+	}
+	if r.netns != nil {
+		f = append(f, fmt.Sprintf("--gofer-network-namespace=/proc/%d/fd/%d", os.Getpid(), r.netns.Fd()))
+	} else {
+		f = append(f, "--gofer-network-namespace=new")
 	}
 	overlay := "all:dir=" + in.box.overlay()
 	if r.overlay == OverlayMemory {

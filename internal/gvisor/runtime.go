@@ -58,6 +58,11 @@ func New(cfg Config) (*Runtime, error) {
 		starts:  make(chan struct{}, cfg.ParallelStarts),
 		boxes:   map[string]*Sandbox{},
 	}
+	if !rootless {
+		if r.runsc.netns, err = emptyNetwork(); err != nil {
+			cfg.Log.Warn("each sandbox makes a network namespace of its own", "error", err)
+		}
+	}
 	if err := r.prepare(); err != nil {
 		_ = lock.Close()
 		return nil, err
@@ -92,6 +97,9 @@ func (r *Runtime) Close() error {
 		s.unwatch()
 	}
 	r.cgroups.prune()
+	if r.runsc.netns != nil {
+		_ = r.runsc.netns.Close()
+	}
 	return r.lock.Close()
 }
 
