@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"agentsquad/internal/gvisor"
 )
 
 // EgressPolicy decides on a connection of a sandbox in addition to the
@@ -19,8 +21,10 @@ const OwnerSquad = "squad"
 
 // Config says what a [Server] is made of.
 type Config struct {
-	// Host makes the sandboxes; see [Local].
-	Host Host
+	// Runtime makes the sandboxes, or Host in its place. The runtime's Accept must
+	// lead to [Server.Accept].
+	Runtime *gvisor.Runtime
+	Host    Host
 	// Dir keeps the state of sandboxes, templates and builds across restarts.
 	Dir string
 	// Domain is put in answers so that SDKs can make host names of ports:
@@ -58,6 +62,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Host == nil && c.Runtime != nil {
+		c.Host = Local(c.Runtime)
+	}
 	if c.MaxRunning <= 0 {
 		c.MaxRunning = 256
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -20,7 +19,7 @@ import (
 const envdPort = 49983
 
 // envdVersion is what SDKs choose features by.
-const envdVersion = "0.6.13"
+const envdVersion = "0.6.4"
 
 // controlHost is the name under which a sandbox's transport reaches envd as the
 // host itself, without a token.
@@ -71,15 +70,17 @@ func streamFor(address string) (tunnel.Header, error) {
 // initEnvd tells a fresh or restored envd who it is: token, environment, user.
 func (s *Server) initEnvd(ctx context.Context, b *box) error {
 	rec := b.view()
-	env := map[string]string{"E2B_SANDBOX": "true", "E2B_SANDBOX_ID": rec.ID, "E2B_TEMPLATE_ID": rec.Template}
-	maps.Copy(env, rec.Env)
+	env := rec.Env
+	if env == nil {
+		env = map[string]string{} // none is not the same as unchanged
+	}
 	user := rec.User
 	if user == "" {
 		user = "user"
 	}
 	body, err := json.Marshal(map[string]any{
 		"accessToken": s.seed.envd(rec.ID), "envVars": env, "defaultUser": user, "defaultWorkdir": rec.Workdir,
-		"timestamp": s.cfg.Now().UTC(), "lifecycleID": rec.ID,
+		"sandboxID": rec.ID, "templateID": rec.Template,
 	})
 	if err != nil {
 		return fmt.Errorf("encode init: %w", err)
