@@ -1,0 +1,149 @@
+package envd
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"agentsquad/internal/tunnel"
+)
+
+// DefaultTunnel is where the runtime mounts the host's socket.
+const DefaultTunnel = "/run/squad/tunnel.sock"
+
+const (
+	listenAddress   = "127.0.0.1:49983"
+	proxyAddress    = "127.0.0.1:3128"
+	internalAddress = "127.0.0.2:80"
+)
+
+// Main runs the daemon until it is told to stop, and returns its exit code.
+// Normally it is process 1 of a sandbox and never returns.
+func Main(args []string) int {
+	flags := flag.NewFlagSet("envd", flag.ContinueOnError)
+	socket := flags.String("tunnel", DefaultTunnel, "unix socket of the host")
+	user := flags.String("user", "", "default user of commands and files")
+	workdir := flags.String("workdir", "", "default working directory (the user's home if empty)")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	syscall.Umask(0o022)
+	debug.SetGCPercent(50) // a hundred idle ones count more than throughput
+	first := os.Getpid() == 1
+	if first {
+		if err := raiseLoopback(); err != nil {
+			log.Warn("cannot bring up loopback", "error", err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	d := newDaemon(Config{DefaultUser: *user, DefaultWorkdir: *workdir, Reap: first, Env: proxyEnv(), Log: log}, *socket)
+	if err := d.run(ctx); err != nil {
+		log.Error("cannot serve", "error", err)
+		return 1
+	}
+	return 0
+}
+
+// daemon is a server with its tunnel and its listeners on loopback.
+type daemon struct {
+	server *Server
+	link   *tunnel.Link
+	http   *http.Server
+	inbox  *inbox
+	way    *wayOut
+	log    *slog.Logger
+}
+
+func newDaemon(c Config, socket string) *daemon {
+	d := &daemon{server: NewServer(c), inbox: newInbox(), log: c.Log}
+	d.link = tunnel.NewLink(func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}, d.accept)
+	d.way = newWayOut(d.link, c.Log)
+	d.http = &http.Server{
+		Handler:     d.server,
+		IdleTimeout: 640 * time.Second,
+		ErrorLog:    slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if s, ok := c.(*stream); ok && s.control {
+				return trusted(ctx)
+			}
+			return ctx
+		},
+	}
+	return d
+}
+
+// run serves until ctx ends. The tunnel comes first; a loopback port that
+// cannot be had is logged and done without.
+func (d *daemon) run(ctx context.Context) error {
+	go d.http.Serve(d.inbox)
+	go d.link.Run(ctx)
+	var config net.ListenConfig
+	for address, serve := range map[string]func(net.Listener) error{
+		listenAddress:   d.http.Serve,
+		proxyAddress:    d.way.serveProxy,
+		internalAddress: d.way.serveInternal,
+	} {
+		l, err := config.Listen(ctx, "tcp", address)
+		if err != nil {
+			d.log.Warn("cannot listen", "address", address, "error", err)
+			continue
+		}
+		defer l.Close()
+		go serve(l)
+	}
+	<-ctx.Done()
+	d.server.Close()
+	return d.http.Close()
+}
+
+// accept takes a stream that the host opened.
+func (d *daemon) accept(h tunnel.Header, c net.Conn) {
+	switch h.Kind {
+	case tunnel.KindEnvd, tunnel.KindControl:
+		d.inbox.put(&stream{Conn: c, control: h.Kind == tunnel.KindControl})
+	case tunnel.KindPort:
+		servePort(h.Port, c)
+	default:
+		d.log.Warn("host opened a stream of unknown kind", "kind", h.Kind)
+		c.Close()
+	}
+}
+
+// servePort joins a stream with a server of the sandbox.
+func servePort(port int, c net.Conn) {
+	target, err := dialLoopback(port)
+	if err != nil {
+		tunnel.Refuse(c, err.Error())
+		return
+	}
+	if err := tunnel.Accept(c); err != nil {
+		target.Close()
+		c.Close()
+		return
+	}
+	tunnel.Join(c, target)
+}
+
+func dialLoopback(port int) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	target, err := dialer.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err == nil {
+		return target, nil
+	}
+	if six, err := dialer.Dial("tcp", fmt.Sprintf("[::1]:%d", port)); err == nil {
+		return six, nil
+	}
+	return nil, fmt.Errorf("port %d is not open: %w", port, err)
+}
