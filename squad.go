@@ -45,16 +45,23 @@ const (
 
 // SquadConfig is the policy of a squad. The zero value is the default policy.
 type SquadConfig struct {
-	Provider      string         `json:"provider,omitempty" doc:"Sandbox provider: local, e2b, or empty for the installation's default"`
-	Template      string         `json:"template,omitempty" doc:"Sandbox template; empty means base"`
-	MaxRunning    int            `json:"max_running,omitempty" doc:"Executions at once; 0 means the installation's limit"`
-	Budget        Budget         `json:"budget,omitzero"`
-	Egress        []string       `json:"egress,omitempty" doc:"Domains that sandboxes may reach; empty means the installation's list"`
-	AllowCommands []string       `json:"allow_commands,omitempty" doc:"Patterns of commands that may run; empty means all"`
-	DenyCommands  []string       `json:"deny_commands,omitempty" doc:"Patterns of commands that may not run"`
-	Cleanup       CleanupPolicy  `json:"cleanup,omitzero"`
-	MaxAttempts   int            `json:"max_attempts,omitempty" doc:"Tries before a task is escalated; 0 means 3"`
-	Extra         map[string]any `json:"extra,omitempty"`
+	Provider      string                   `json:"provider,omitempty" doc:"Sandbox provider: local, e2b, or empty for the installation's default"`
+	Template      string                   `json:"template,omitempty" doc:"Sandbox template; empty means base"`
+	MaxRunning    int                      `json:"max_running,omitempty" doc:"Executions at once; 0 means the installation's limit"`
+	Budget        Budget                   `json:"budget,omitzero"`
+	Egress        []string                 `json:"egress,omitempty" doc:"Domains that sandboxes may reach; empty means the installation's list"`
+	AllowCommands []string                 `json:"allow_commands,omitempty" doc:"Patterns of commands that may run; empty means all"`
+	DenyCommands  []string                 `json:"deny_commands,omitempty" doc:"Patterns of commands that may not run"`
+	RoleCommands  map[string]CommandPolicy `json:"role_commands,omitempty" doc:"More patterns for members of a role, by role"`
+	Cleanup       CleanupPolicy            `json:"cleanup,omitzero"`
+	MaxAttempts   int                      `json:"max_attempts,omitempty" doc:"Tries before a task is escalated; 0 means 3"`
+	Extra         map[string]any           `json:"extra,omitempty"`
+}
+
+// CommandPolicy says which commands may run.
+type CommandPolicy struct {
+	Allow []string `json:"allow,omitempty" doc:"Patterns of commands that may run; empty means all"`
+	Deny  []string `json:"deny,omitempty" doc:"Patterns of commands that may not run"`
 }
 
 // CleanupPolicy says what stays after a task ended.
