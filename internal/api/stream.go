@@ -1,0 +1,278 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"agentsquad"
+	"agentsquad/internal/event"
+	"agentsquad/internal/store"
+)
+
+// writeTimeout is how long a reader may take with what was sent to it. Then it
+// is cut off; it comes back with Last-Event-ID and misses nothing.
+const writeTimeout = 10 * time.Second
+
+func (s *Server) streamRoutes(api huma.API) {
+	const tag = "Events"
+	stream := func(id, path, summary string) huma.Operation {
+		op := get(id, path, tag, summary)
+		op.Description = "Server-sent events: id is the event's number, event its type, data the event as JSON. " +
+			"Last-Event-ID (or after) resumes behind that number without gap or repeat."
+		return op
+	}
+	huma.Register(api, stream("stream", "/sse", "Follow events as they happen"), s.streamAll)
+	huma.Register(api, stream("stream-squad", "/sse/squads/{id}", "Follow the events of a squad"), s.streamSquad)
+	huma.Register(api, stream("stream-execution", "/sse/executions/{id}", "An execution from its beginning, live or ended"), s.streamExecution)
+	huma.Register(api, get("stream-stats", "/sse/stats", tag, "How the streams are doing"), s.streamStats)
+	huma.Register(api, get("list-events", "/events", tag, "List events; after is an event's number"), s.listEvents)
+}
+
+// EventQuery narrows a stream or a list of events.
+type EventQuery struct {
+	SquadID     string            `query:"squad_id" maxLength:"100"`
+	TaskID      string            `query:"task_id" maxLength:"100"`
+	ExecutionID string            `query:"execution_id" maxLength:"100"`
+	MemberID    string            `query:"member_id" maxLength:"100"`
+	SandboxID   string            `query:"sandbox_id" maxLength:"100"`
+	Types       []squad.EventType `query:"types" maxItems:"50" doc:"Only these types, separated by commas"`
+}
+
+func (q EventQuery) filter() store.EventFilter {
+	return store.EventFilter{
+		SquadID: q.SquadID, TaskID: q.TaskID, ExecutionID: q.ExecutionID, MemberID: q.MemberID, SandboxID: q.SandboxID, Types: q.Types,
+	}
+}
+
+// Resume says behind which event a stream begins.
+type Resume struct {
+	After       string `query:"after" maxLength:"20" doc:"Number of the last event already known; without it a stream begins now"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"20"`
+}
+
+// from is the number to begin behind. The header counts before the query: a
+// browser repeats the address of its first try and moves on only in the header.
+func (r Resume) from(otherwise int64) (int64, error) {
+	text, field := r.LastEventID, "Last-Event-ID"
+	if text == "" {
+		text, field = r.After, "after"
+	}
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, squad.Invalid(field, "must be the number of an event")
+	}
+	return n, nil
+}
+
+func (s *Server) streamAll(ctx context.Context, in *struct {
+	EventQuery
+	Resume
+},
+) (*huma.StreamResponse, error) {
+	if in.SquadID != "" && !seesSquad(actorOf(ctx), in.SquadID) {
+		return nil, squad.NotFound("squad", in.SquadID)
+	}
+	return s.stream(ctx, in.filter(), in.Resume, -1)
+}
+
+func (s *Server) streamSquad(ctx context.Context, in *struct {
+	ByID
+	Resume
+	Types []squad.EventType `query:"types" maxItems:"50"`
+},
+) (*huma.StreamResponse, error) {
+	if !seesSquad(actorOf(ctx), in.ID) {
+		return nil, squad.NotFound("squad", in.ID)
+	}
+	return s.stream(ctx, store.EventFilter{SquadID: in.ID, Types: in.Types}, in.Resume, -1)
+}
+
+func (s *Server) streamExecution(ctx context.Context, in *struct {
+	ByID
+	Resume
+	Types []squad.EventType `query:"types" maxItems:"50"`
+},
+) (*huma.StreamResponse, error) {
+	if _, err := s.execution(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return s.stream(ctx, store.EventFilter{ExecutionID: in.ID, Types: in.Types}, in.Resume, 0)
+}
+
+// stream answers with events from the given point on; otherwise < 0 means now.
+func (s *Server) stream(ctx context.Context, f store.EventFilter, r Resume, otherwise int64) (*huma.StreamResponse, error) {
+	if otherwise < 0 {
+		last, err := s.store.LastSeq(ctx)
+		if err != nil {
+			return nil, err
+		}
+		otherwise = last
+	}
+	var err error
+	if f.After, err = r.from(otherwise); err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(hctx huma.Context) {
+		_, w := humago.Unwrap(hctx)
+		s.serveStream(hctx.Context(), w, f)
+	}}, nil
+}
+
+// reader is one open stream. The writing goroutine and the heartbeat share it.
+type reader struct {
+	w    http.ResponseWriter
+	ctrl *http.ResponseController
+
+	mu    sync.Mutex
+	actor squad.Actor
+	wrote time.Time
+}
+
+func (s *Server) serveStream(ctx context.Context, w http.ResponseWriter, f store.EventFilter) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.stopping, func() { cancel(context.Cause(s.stopping)) })()
+	s.metrics.streams.Inc()
+	defer s.metrics.streams.Dec()
+
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	rd := &reader{w: w, ctrl: http.NewResponseController(w), actor: actorOf(ctx)}
+	if rd.send([]byte("retry: 2000\n\n")) != nil {
+		return
+	}
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	defer cancel(nil)
+	beats.Go(func() { s.heartbeat(ctx, rd, cancel) })
+
+	var buf []byte
+	for batch, err := range s.events.Batches(ctx, f) {
+		if err != nil {
+			return
+		}
+		buf = rd.frame(buf[:0], batch)
+		if len(buf) == 0 {
+			continue
+		}
+		if err := rd.send(buf); err != nil {
+			s.metrics.cut.Inc()
+			return
+		}
+		s.metrics.sent.Add(float64(len(batch)))
+	}
+}
+
+// frame writes the events that the reader may see in wire form.
+func (rd *reader) frame(buf []byte, batch []*event.Entry) []byte {
+	rd.mu.Lock()
+	actor := rd.actor
+	rd.mu.Unlock()
+	for _, e := range batch {
+		if seesEvent(actor, e.Event) {
+			buf = appendFrame(buf, e.Seq, e.Type, e.JSON())
+		}
+	}
+	return buf
+}
+
+// appendFrame is the wire form of one event. JSON has no line breaks of its
+// own, so one data line is always enough.
+func appendFrame(buf []byte, seq int64, kind squad.EventType, data []byte) []byte {
+	buf = append(buf, "id: "...)
+	buf = strconv.AppendInt(buf, seq, 10)
+	buf = append(buf, "\nevent: "...)
+	buf = append(buf, strings.NewReplacer("\n", "", "\r", "").Replace(string(kind))...)
+	buf = append(buf, "\ndata: "...)
+	buf = append(buf, data...)
+	return append(buf, "\n\n"...)
+}
+
+// send writes and flushes within the time that a reader has.
+func (rd *reader) send(p []byte) error {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	if err := rd.ctrl.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return fmt.Errorf("bound the write: %w", err)
+	}
+	if _, err := rd.w.Write(p); err != nil {
+		return err
+	}
+	rd.wrote = time.Now()
+	return rd.ctrl.Flush()
+}
+
+// heartbeat keeps proxies from closing a silent stream, and ends the stream of
+// someone who lost the right to it.
+func (s *Server) heartbeat(ctx context.Context, rd *reader, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(s.cfg.Heartbeat)
+	defer tick.Stop()
+	secret := infoOf(ctx).secret
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		actor, err := s.identify(ctx, secret)
+		if squad.CodeOf(err) == squad.CodeUnauthorized {
+			cancel(err)
+			return
+		}
+		if err == nil {
+			rd.mu.Lock()
+			rd.actor = actor
+			rd.mu.Unlock()
+		}
+		if err := rd.send([]byte(": heartbeat\n\n")); err != nil {
+			s.metrics.cut.Inc()
+			cancel(err)
+			return
+		}
+	}
+}
+
+func (s *Server) streamStats(context.Context, *struct{}) (*struct{ Body event.Stats }, error) {
+	return &struct{ Body event.Stats }{s.events.Stats()}, nil
+}
+
+func (s *Server) listEvents(ctx context.Context, in *struct {
+	EventQuery
+	Limit int    `query:"limit" minimum:"1" maximum:"5000" default:"1000"`
+	After string `query:"after" maxLength:"20" doc:"Number of the last event already known"`
+},
+) (*List[squad.Event], error) {
+	a := actorOf(ctx)
+	if in.SquadID != "" && !seesSquad(a, in.SquadID) {
+		return nil, squad.NotFound("squad", in.SquadID)
+	}
+	after, err := Resume{After: in.After}.from(0)
+	if err != nil {
+		return nil, err
+	}
+	f := in.filter()
+	f.After, f.Limit = after, in.Limit
+	rows, err := s.store.Events(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	page := Page[squad.Event]{Items: rows}
+	if len(rows) == in.Limit {
+		page.Next = strconv.FormatInt(rows[len(rows)-1].Seq, 10)
+	}
+	return &List[squad.Event]{keep(page, func(e squad.Event) bool { return seesEvent(a, e) })}, nil
+}
