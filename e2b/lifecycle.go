@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -242,4 +243,15 @@ func (s *Sandbox) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 // Fork is [Client.Fork].
 func (s *Sandbox) Fork(ctx context.Context, opts ForkOptions) ([]*Sandbox, error) {
 	return s.client.Fork(ctx, s.ID, opts)
+}
+
+// MetricsOf returns the newest sample of each of up to 100 running sandboxes in
+// one request, by id. Those without a sample are left out.
+func (c *Client) MetricsOf(ctx context.Context, ids []string) (map[string]Metric, error) {
+	var out struct {
+		Sandboxes map[string]Metric `json:"sandboxes"`
+	}
+	q := url.Values{"sandbox_ids": {strings.Join(ids, ",")}}
+	err := c.do(ctx, call{op: "get metrics of sandboxes", method: http.MethodGet, path: "/sandboxes/metrics", query: q, out: &out})
+	return out.Sandboxes, err
 }

@@ -1,0 +1,296 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	squad "agentsquad"
+	"agentsquad/e2b"
+	"agentsquad/internal/store"
+)
+
+// Report is what a sweep found and did.
+type Report struct {
+	Seen     int // sandboxes of ours that the provider has
+	Lost     int // rows whose sandbox was gone
+	Orphans  int // sandboxes without a live row, destroyed
+	Stale    int // sandboxes past their age, destroyed
+	Pruned   int64
+	Extended int
+}
+
+// sweepAll sweeps every provider, and prunes old rows.
+func (s *Service) sweepAll(ctx context.Context) {
+	for name := range s.providers {
+		report, err := s.Sweep(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case squad.CodeOf(err) == squad.CodeStale:
+			s.log.DebugContext(ctx, "sweep is another node's", "provider", name)
+		case err != nil:
+			s.log.WarnContext(ctx, "sweep sandboxes", "provider", name, "error", err)
+		case report.Lost+report.Orphans+report.Stale > 0:
+			s.log.InfoContext(ctx, "swept sandboxes", "provider", name, "lost", report.Lost, "orphans", report.Orphans, "stale", report.Stale)
+		}
+	}
+}
+
+// sweep is one pass over one provider under its lease.
+type sweep struct {
+	*Service
+	p     *provider
+	lease squad.Lease
+	began time.Time
+	Report
+}
+
+// Sweep compares what a provider has with what the rows say, by one batched
+// list, and makes them agree; it also books cost, extends the time of what is in
+// use, ends what is stale and prunes old rows. Only the holder of the provider's
+// lease acts; others get [squad.CodeStale].
+func (s *Service) Sweep(ctx context.Context, providerName string) (Report, error) {
+	p, err := s.provider(providerName)
+	if err != nil {
+		return Report{}, err
+	}
+	w := &sweep{Service: s, p: p, began: time.Now()}
+	if err := w.take(ctx); err != nil {
+		return w.Report, err
+	}
+	// Rows first, then the list, then rows again: a sandbox made meanwhile is in
+	// neither of the comparisons that could condemn it.
+	rows, err := s.store.Sandboxes(ctx, store.SandboxFilter{Provider: p.name, Node: p.Node, Statuses: alive})
+	if err != nil {
+		return w.Report, err
+	}
+	infos, err := w.list(ctx)
+	if err != nil {
+		return w.Report, translate(err, p.name, "list sandboxes")
+	}
+	var errs []error
+	for _, row := range rows {
+		errs = append(errs, w.observe(ctx, row, infos))
+	}
+	for _, info := range infos {
+		errs = append(errs, w.orphan(ctx, info))
+	}
+	errs = append(errs, w.finish(ctx), w.sample(ctx))
+	return w.Report, errors.Join(errs...)
+}
+
+// take gets the lease of the provider, for longer than a pass should need.
+func (w *sweep) take(ctx context.Context) error {
+	return w.store.Tx(ctx, func(tx *store.Tx) error {
+		lease, mine, err := tx.AcquireLease(ctx, "sandboxes/"+w.p.name+"/"+w.p.Node, w.cfg.Owner, 4*w.cfg.SweepEvery)
+		if err == nil && !mine {
+			err = squad.Errorf(squad.CodeStale, "sandboxes of provider %s are swept by %s", w.p.name, lease.Owner)
+		}
+		w.lease = lease
+		return err
+	})
+}
+
+// fenced writes only while the lease is still ours.
+func (w *sweep) fenced(ctx context.Context, f func(tx *store.Tx) error) error {
+	return w.store.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.CheckLease(ctx, w.lease); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+func (w *sweep) list(ctx context.Context) (map[string]e2b.SandboxInfo, error) {
+	label := map[string]string{LabelInstall: w.cfg.Installation}
+	if w.p.Node != "" {
+		label[LabelNode] = w.p.Node
+	}
+	infos := map[string]e2b.SandboxInfo{}
+	err := w.p.call(ctx, func(ctx context.Context) error {
+		clear(infos)
+		for info, err := range w.p.Client.List(ctx, e2b.ListOptions{Metadata: label, States: []e2b.State{e2b.StateRunning, e2b.StatePaused}}) {
+			if err != nil {
+				return err
+			}
+			infos[info.ID] = info
+		}
+		return nil
+	})
+	w.Seen = len(infos)
+	return infos, err
+}
+
+// observe brings one row to what the provider says.
+func (w *sweep) observe(ctx context.Context, row squad.Sandbox, infos map[string]e2b.SandboxInfo) error {
+	if row.Status == squad.SandboxCreated {
+		return w.unfinished(ctx, row)
+	}
+	info, there := infos[row.E2BID]
+	if !there {
+		return w.missing(ctx, row)
+	}
+	if w.stale(ctx, row) {
+		w.Stale++
+		w.metrics.reaped.WithLabelValues(w.p.name, "stale").Inc()
+		return w.destroy(ctx, squad.System(), row, "")
+	}
+	extend := false
+	err := w.fenced(ctx, func(tx *store.Tx) error {
+		r, err := tx.Sandbox(ctx, row.ID)
+		if err != nil || r.Status.Final() || r.Status == squad.SandboxCreated {
+			return err
+		}
+		if err := w.charge(ctx, tx, &r); err != nil {
+			return err
+		}
+		before := r.Status
+		// A change of state that a verb made after the list began is newer.
+		if r.Status == row.Status && r.LastUsedAt.Equal(row.LastUsedAt) {
+			r.Status = squad.SandboxRunning
+			if info.State == e2b.StatePaused {
+				r.Status = squad.SandboxPaused
+			}
+		}
+		r.ExpiresAt = info.EndAt
+		if err := tx.UpdateSandbox(ctx, &r); err != nil {
+			return err
+		}
+		if r.Status != before {
+			return w.announce(ctx, tx, squad.EventSandboxStatus, r)
+		}
+		extend = w.inUse(ctx, tx, r) && info.State == e2b.StateRunning && time.Until(info.EndAt) < w.p.Lifetime/2
+		return nil
+	})
+	if err != nil || !extend {
+		return err
+	}
+	// A failure is no reason to end the pass: there is time for another.
+	if err := w.p.once(ctx, func(ctx context.Context) error { return w.p.Client.SetTimeout(ctx, row.E2BID, w.p.Lifetime) }); err != nil {
+		w.log.WarnContext(ctx, "extend sandbox", "sandbox_id", row.ID, "error", err)
+		return nil
+	}
+	w.Extended++
+	return nil
+}
+
+func (w *sweep) inUse(ctx context.Context, tx *store.Tx, row squad.Sandbox) bool {
+	return row.Pooled || w.busy(ctx, tx, row) || time.Since(row.LastUsedAt) < w.p.Lifetime
+}
+
+// stale says whether a sandbox has outlived its use: too long unused, or too old
+// and held by no execution that goes on.
+func (w *sweep) stale(ctx context.Context, row squad.Sandbox) bool {
+	if time.Since(row.LastUsedAt) > w.cfg.MaxAge && !row.Pooled {
+		return true
+	}
+	if time.Since(row.CreatedAt) < w.cfg.MaxAge {
+		return false
+	}
+	if row.ExecutionID == "" {
+		return true
+	}
+	e, err := w.store.Execution(ctx, row.ExecutionID)
+	return err == nil && e.Status.Final() || squad.CodeOf(err) == squad.CodeNotFound
+}
+
+// missing confirms that a sandbox is gone before it says so: the list may be
+// older than the sandbox's place in it.
+func (w *sweep) missing(ctx context.Context, row squad.Sandbox) error {
+	var err error
+	err = w.p.call(ctx, func(ctx context.Context) error {
+		_, err = w.p.Client.Get(ctx, row.E2BID)
+		return err
+	})
+	if !errors.Is(err, e2b.ErrSandboxGone) {
+		return translate(err, w.p.name, "get sandbox")
+	}
+	return w.lose(ctx, row.ID, "was killed or reached the end of its time", "lost")
+}
+
+// unfinished ends a row whose making was interrupted, once it is too old to be
+// under way.
+func (w *sweep) unfinished(ctx context.Context, row squad.Sandbox) error {
+	if time.Since(row.CreatedAt) < w.cfg.Grace || w.isMaking(row.ID) {
+		return nil
+	}
+	return w.lose(ctx, row.ID, "its making was interrupted", "unfinished")
+}
+
+func (w *sweep) lose(ctx context.Context, id, cause, reason string) error {
+	var lost squad.Sandbox
+	var changed bool
+	err := w.fenced(ctx, func(tx *store.Tx) (err error) {
+		lost, changed, err = w.end(ctx, tx, id, cause)
+		return err
+	})
+	if err != nil || !changed {
+		return err
+	}
+	w.Lost++
+	w.metrics.reaped.WithLabelValues(w.p.name, reason).Inc()
+	if w.cfg.OnLost != nil {
+		w.cfg.OnLost(ctx, lost)
+	}
+	return nil
+}
+
+// orphan destroys a sandbox of ours that no live row owns. That a row is over
+// or unknown never changes, so a late answer does no harm.
+func (w *sweep) orphan(ctx context.Context, info e2b.SandboxInfo) error {
+	row, err := w.store.SandboxByE2BID(ctx, info.ID)
+	if err == nil && !row.Status.Final() {
+		return nil
+	}
+	if err != nil {
+		if squad.CodeOf(err) != squad.CodeNotFound {
+			return err
+		}
+		// Not written down yet? Its row is under way, or a fork's is.
+		if w.began.Sub(info.StartedAt) < w.cfg.Grace || w.isMaking(info.Metadata[LabelSandbox]) {
+			return nil
+		}
+		row, err := w.store.Sandbox(ctx, info.Metadata[LabelSandbox])
+		if err == nil && row.Status == squad.SandboxCreated && time.Since(row.CreatedAt) < w.cfg.Grace {
+			return nil
+		}
+	}
+	if err := w.fenced(ctx, func(*store.Tx) error { return nil }); err != nil {
+		return err
+	}
+	err = w.p.call(ctx, func(ctx context.Context) error {
+		_, err := w.p.Client.Kill(ctx, info.ID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("destroy orphan %s: %w", info.ID, err)
+	}
+	w.Orphans++
+	w.metrics.reaped.WithLabelValues(w.p.name, "orphan").Inc()
+	return nil
+}
+
+// finish notes until when cost is booked, counts, and prunes.
+func (w *sweep) finish(ctx context.Context) error {
+	counts := map[squad.SandboxStatus]int{}
+	err := w.fenced(ctx, func(tx *store.Tx) error {
+		rows, err := tx.Sandboxes(ctx, store.SandboxFilter{Provider: w.p.name, Node: w.p.Node, Statuses: alive})
+		if err != nil {
+			return err
+		}
+		clear(counts)
+		for _, r := range rows {
+			counts[r.Status]++
+		}
+		if w.Pruned, err = tx.PruneSandboxes(ctx, tx.Now.Add(-w.cfg.Retention)); err != nil {
+			return err
+		}
+		return tx.SetSetting(ctx, bookedKey(w.p.name, w.p.Node), w.began.UTC().Format(time.RFC3339Nano))
+	})
+	for _, status := range alive {
+		w.metrics.live.WithLabelValues(w.p.name, string(status)).Set(float64(counts[status]))
+	}
+	return err
+}
