@@ -1,0 +1,89 @@
+// Package e2bsdk_test runs the official E2B SDKs for JavaScript, unmodified,
+// against a started server with real sandboxes.
+package e2bsdk_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsquad/internal/e2bserver/e2btest"
+	"agentsquad/internal/gvisor"
+)
+
+func TestMain(m *testing.M) {
+	gvisor.Dispatch()
+	os.Exit(m.Run())
+}
+
+// TestSDK runs each file of the suite with node's own test runner.
+func TestSDK(t *testing.T) {
+	install(t)
+	s := e2btest.Start(t)
+	files, err := filepath.Glob("suite/*.test.mjs")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no suite: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", file)
+			cmd.Env = append(os.Environ(), "E2B_API_URL="+s.URL, "E2B_SANDBOX_URL="+s.URL, "E2B_API_KEY="+e2btest.Key,
+				"OTHER_API_KEY="+e2btest.OtherKey, "NO_COLOR=1")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", summary(out))
+		})
+	}
+}
+
+// summary is the tail of node's report: counts and time.
+func summary(out []byte) []byte {
+	if i := bytes.LastIndex(out, []byte("ℹ tests")); i >= 0 {
+		return out[i:]
+	}
+	return out
+}
+
+// install runs npm ci unless what is there came from the same lock file.
+func install(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("SKIPPED: %s is not installed; install Node 20 or newer to run the official SDK", program)
+		}
+	}
+	lock, err := os.ReadFile("package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(lock)
+	stamp, want := filepath.Join("node_modules", ".squad-lock"), hex.EncodeToString(sum[:])
+	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	var out []byte
+	for range 3 { // registries answer 429 under load
+		if out, err = exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund").CombinedOutput(); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(stamp, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
