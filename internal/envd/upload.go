@@ -119,7 +119,7 @@ func (f *files) receiveForm(form *multipart.Reader, who *account, path string, m
 	seen := map[string]bool{}
 	for {
 		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { // a wrapped one is a form without its last boundary
 			return out, nil
 		}
 		if err != nil {
