@@ -16,7 +16,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
   const page = await context.newPage()
   page.on('console', (message) => message.type() === 'error' && console.log(look, page.url(), message.text()))
   page.on('pageerror', (error) => console.log(look, page.url(), error.message))
-  await page.goto(`${base}/signin`)
+  await page.goto(`${base}/sign-in`)
   if (!only.length || only.includes('signin')) await page.screenshot({ path: `${out}signin-${look}.png` })
   await page.getByLabel('Token').fill(token)
   await page.getByRole('button', { name: 'Sign in' }).click()

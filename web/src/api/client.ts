@@ -78,7 +78,7 @@ export async function all<T>(path: string, query: Query = {}, most = 5000, signa
   const items: T[] = []
   let after: string | undefined
   do {
-    const page: Page<T> = await api(path, { query: { limit: 500, ...query, after }, ...(signal && { signal }) })
+    const page: Page<T> = await api(path, { query: { limit: 1000, ...query, after }, ...(signal && { signal }) })
     items.push(...(page.items ?? []))
     after = page.next || undefined
   } while (after && items.length < most)

@@ -7,6 +7,7 @@ export const keys = {
   tasks: (squad: string) => ['tasks', squad] as const,
   active: (squad: string) => ['executions', squad] as const,
   executionsOf: (task: string) => ['executions-of', task] as const,
+  executionsBy: (member: string) => ['executions-by', member] as const,
   execution: (id: string) => ['execution', id] as const,
   sandboxes: (squad: string) => ['sandboxes', squad] as const,
   samples: (sandbox: string) => ['samples', sandbox] as const,

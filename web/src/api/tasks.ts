@@ -10,10 +10,7 @@ export const tasksQuery = (squad: string) =>
 export const activeQuery = (squad: string) =>
   queryOptions({
     queryKey: keys.active(squad),
-    queryFn: async ({ signal }) => {
-      const lists = await Promise.all(['queued', 'running', 'waiting'].map((status) => all<Execution>('/executions', { squad_id: squad, status }, 1000, signal)))
-      return lists.flat()
-    },
+    queryFn: ({ signal }) => all<Execution>('/executions', { squad_id: squad, live: true }, 5000, signal),
   })
 
 export const executionsQuery = (task: string) =>
@@ -54,3 +51,7 @@ export const forkTask = (id: string, count: number) => api<{ items: Execution[] 
 export const nudgeTask = (id: string, text: string) => api<Message>(`/tasks/${id}/nudge`, { method: 'POST', body: { text } })
 export const keepExecution = (id: string) => api<Execution>(`/executions/${id}/keep`, { method: 'POST', body: {} })
 export const cancelCommand = (id: string) => api<void>(`/executions/${id}/cancel-command`, { method: 'POST', body: {} })
+
+export const memberExecutionsQuery = (member: string) =>
+  queryOptions({ queryKey: keys.executionsBy(member), queryFn: ({ signal }) => all<Execution>('/executions', { member_id: member, newest: true, limit: 50 }, 50, signal) })
+export const cancelExecution = (id: string, cause: string) => api<Execution>(`/executions/${id}/cancel`, { method: 'POST', body: { cause } })

@@ -11,9 +11,9 @@ import { Sidebar } from './Sidebar'
 /** The house of every page behind the door. Nothing is asked before we know who asks. */
 export function Frame() {
   const me = useQuery(meQuery)
-  const { pathname } = useLocation()
+  const { pathname, search } = useLocation()
   const signedOut = me.data === null || (me.error instanceof Problem && me.error.isSignedOut)
-  if (signedOut) return <Navigate to="/signin" {...(pathname !== '/' && { search: { to: pathname } })} replace />
+  if (signedOut) return <Navigate to="/sign-in" search={'signin' in search ? { expired: true } : pathname === '/' ? {} : { to: pathname }} replace />
   if (me.isPending) return <div className="flex h-full items-center justify-center"><Spinner label="Opening…" /></div>
   if (me.isError) return <ErrorState error={me.error} what="Your account" retry={() => void me.refetch()} />
   return (

@@ -83,7 +83,7 @@ function Account({ me }: { me: User }) {
   const theme = useSyncExternalStore(subscribeTheme, readTheme)
   const leave = async () => {
     await signOut()
-    location.assign('/signin')
+    location.assign('/sign-in')
   }
   return (
     <Menu

@@ -5,12 +5,20 @@ import { Frame } from './Frame'
 import { Home } from './Home'
 import { SquadLayout } from './SquadLayout'
 
+export interface SignInSearch { to?: string; expired?: boolean }
+
+/** Only paths of this page are gone back to. */
+function signInSearch(search: Record<string, unknown>): SignInSearch {
+  const to = typeof search.to === 'string' && /^\/(?![/\\])/.test(search.to) ? search.to : undefined
+  return { ...(to && { to }), ...(search.expired === true && { expired: true }) }
+}
+
 const root = createRootRoute({
   component: Outlet,
   notFoundComponent: () => <Empty title="There is nothing here">The address may be wrong, or it is not yours to see.</Empty>,
 })
 
-const signin = createRoute({ getParentRoute: () => root, path: '/signin', component: lazyRouteComponent(() => import('@/signin/SignInPage'), 'SignInPage') })
+const signin = createRoute({ getParentRoute: () => root, path: '/sign-in', component: lazyRouteComponent(() => import('@/signin/SignInPage'), 'SignInPage'), validateSearch: signInSearch })
 const frame = createRoute({ getParentRoute: () => root, id: 'frame', component: Frame })
 const home = createRoute({ getParentRoute: () => frame, path: '/', component: Home })
 const system = createRoute({ getParentRoute: () => frame, path: '/system', component: lazyRouteComponent(() => import('@/system/SystemPage'), 'SystemPage') })

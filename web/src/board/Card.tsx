@@ -44,7 +44,7 @@ export const Card = memo(function Card(props: CardProps) {
           {task.title}
         </Link>
       </h3>
-      {(priority || task.labels?.length) && (
+      {(priority || (task.labels?.length ?? 0) > 0) && (
         <div className="mt-1.5 flex flex-wrap gap-1">
           {priority && <Badge tone={priority.tone}>{priority.name}</Badge>}
           {task.labels?.map((label) => <Badge key={label}>{label}</Badge>)}

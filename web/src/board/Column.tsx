@@ -37,7 +37,7 @@ export function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd,
     paddingEnd: 12,
   })
   return (
-    <section aria-label={`${name}, ${tasks.length} tasks`} className="flex h-full w-[82vw] shrink-0 snap-center flex-col sm:w-72 sm:snap-align-none lg:w-auto lg:min-w-60 lg:flex-1 lg:shrink">
+    <section aria-label={`${name}, ${tasks.length} tasks`} className="flex h-full w-[82vw] shrink-0 snap-center flex-col sm:w-72 sm:snap-align-none lg:w-auto lg:min-w-52 lg:flex-1 lg:shrink">
       <header className="flex h-9 shrink-0 items-center gap-2 px-1.5">
         <span aria-hidden className={cx('size-2 rounded-full', TINTS[status])} />
         <h2 className="text-sm font-semibold">{name}</h2>

@@ -117,6 +117,7 @@ type Execution = ExecutionEvent['payload']
 function applyExecution(cache: QueryClient, squad: string, row: Execution): void {
   cache.setQueryData(keys.active(squad), (list: Execution[] | undefined) => (ACTIVE.has(row.status) ? upsert(list, row) : without(list, row.id)))
   cache.setQueryData(keys.executionsOf(row.task_id), (list: Execution[] | undefined) => upsert(list, row))
+  if (row.member_id) cache.setQueryData(keys.executionsBy(row.member_id), (list: Execution[] | undefined) => upsert(list, row))
   cache.setQueryData(keys.execution(row.id), (old: Execution | undefined) => old && row)
 }
 

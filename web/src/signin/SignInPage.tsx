@@ -11,14 +11,14 @@ export function SignInPage() {
   const [token, setToken] = useState('')
   const cache = useQueryClient()
   const navigate = useNavigate()
-  const search: { to?: string } = useSearch({ strict: false })
+  const { to, expired } = useSearch({ from: '/sign-in' })
   const enter = useMutation({
     mutationFn: () => signIn(token.trim()),
     meta: { quiet: true },
     onSuccess: async () => {
       cache.removeQueries()
       await cache.invalidateQueries({ queryKey: keys.me })
-      await navigate({ to: search.to?.startsWith('/') && !search.to.startsWith('//') ? search.to : '/' })
+      await navigate({ to: to ?? '/' })
     },
   })
   const submit = (event: FormEvent) => {
@@ -33,6 +33,11 @@ export function SignInPage() {
         <p className="mt-1.5 text-sm text-pretty text-muted">
           Open the link that <code className="rounded bg-sunken px-1 font-mono text-xs">squad up</code> printed, or paste a token here.
         </p>
+        {expired && (
+          <p role="alert" className="mt-5 rounded-md bg-warn-soft p-3 text-sm text-warn">
+            That link was used before or is too old. <code className="font-mono text-xs">squad signin</code> prints a new one.
+          </p>
+        )}
         <form onSubmit={submit} className="mt-6 space-y-4">
           <Field label="Token" error={enter.isError ? wordsOf(enter.error) : undefined} hint={<>The administrator’s is in the data folder, in <code className="font-mono">admin.token</code>.</>}>
             {(id) => <Input id={id} type="password" autoComplete="current-password" value={token} onChange={(e) => setToken(e.target.value)} required className="h-9 font-mono" />}
