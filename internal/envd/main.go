@@ -84,11 +84,11 @@ func newDaemon(c Config, socket string) *daemon {
 	return d
 }
 
-// run serves until ctx ends. The tunnel comes first; a loopback port that
-// cannot be had is logged and done without.
+// run serves until ctx ends. It listens before it dials, so that a host that
+// sees the tunnel finds everything in place. A loopback port that cannot be had
+// is logged and done without.
 func (d *daemon) run(ctx context.Context) error {
 	go d.http.Serve(d.inbox)
-	go d.link.Run(ctx)
 	var config net.ListenConfig
 	for address, serve := range map[string]func(net.Listener) error{
 		listenAddress:   d.http.Serve,
@@ -103,6 +103,7 @@ func (d *daemon) run(ctx context.Context) error {
 		defer l.Close()
 		go serve(l)
 	}
+	go d.link.Run(ctx)
 	<-ctx.Done()
 	d.server.Close()
 	return d.http.Close()
