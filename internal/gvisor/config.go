@@ -28,6 +28,9 @@ type Config struct {
 	// and called as "envd"; that works, and starts slower.
 	Envd     []byte
 	EnvdPath string
+	// Sudo is the program that is sudo inside; nil means this program, which
+	// [Dispatch] makes one. A smaller program with package sudo starts faster.
+	Sudo []byte
 	// Accept is given each stream that a sandbox opens towards the host. It
 	// owns the connection. Nil refuses all.
 	Accept func(sandboxID string, h tunnel.Header, c net.Conn)
@@ -45,6 +48,8 @@ type Config struct {
 	StartTimeout time.Duration
 	// Defaults fill the zero fields of a Spec's limits.
 	Defaults Limits
+	// Registry says how OCI images are fetched.
+	Registry Registry
 	// HostDirs are further host folders that the base template shows, for
 	// toolchains outside /usr, at the same path, copy-on-write.
 	HostDirs []string

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,8 +12,9 @@ import (
 	"agentsquad/internal/gvisor/erofs"
 )
 
-// installEnvd puts the daemon into an image of its own, named by its content:
-// sandboxes that were started with another keep theirs, which a restore needs.
+// installEnvd puts the daemon and sudo into an image of their own, named by its
+// content: sandboxes that were started with another keep theirs, which a restore
+// needs.
 func (r *Runtime) installEnvd() error {
 	data := r.cfg.Envd
 	if len(data) == 0 {
@@ -27,8 +27,17 @@ func (r *Runtime) installEnvd() error {
 			return fmt.Errorf("read envd: %w", err)
 		}
 	}
-	sum := sha256.Sum256(data)
-	r.envd = filepath.Join(r.cfg.Dir, "bin", fmt.Sprintf("envd-%x.erofs", sum[:12]))
+	sudo := r.cfg.Sudo
+	if len(sudo) == 0 {
+		var err error
+		if sudo, err = os.ReadFile(selfExe); err != nil {
+			return fmt.Errorf("read sudo: %w", err)
+		}
+	}
+	sum := sha256.New()
+	sum.Write(data)
+	sum.Write(sudo)
+	r.envd = filepath.Join(r.cfg.Dir, "bin", fmt.Sprintf("envd-%x.erofs", sum.Sum(nil)[:12]))
 	if _, err := os.Stat(r.envd); err == nil {
 		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -38,8 +47,7 @@ func (r *Runtime) installEnvd() error {
 		if err := b.File("envd", erofs.Attr{Mode: 0o755}, bytes.NewReader(data)); err != nil {
 			return err
 		}
-		// sudo is the same program under another name, with the set-user-ID bit.
-		return b.File("sudo", erofs.Attr{Mode: 0o4755}, io.LimitReader(bytes.NewReader(data), int64(len(data))))
+		return b.File("sudo", erofs.Attr{Mode: 0o4755}, bytes.NewReader(sudo))
 	})
 	if err != nil {
 		return fmt.Errorf("install envd: %w", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,22 +109,26 @@ func (r *runsc) explain(ctx context.Context, in invocation, err error) error {
 	return fmt.Errorf("runsc %s: %w", in.verb, err)
 }
 
-// lastLog returns the last message of a runsc log.
+// lastLog returns the last message of a runsc log. The messages of several
+// processes follow each other without line ends.
 func lastLog(path string) string {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
+	defer f.Close()
+	said := ""
+	for dec := json.NewDecoder(io.LimitReader(f, 1<<20)); ; {
 		var entry struct {
 			Msg string `json:"msg"`
 		}
-		if json.Unmarshal([]byte(lines[i]), &entry) == nil && entry.Msg != "" {
-			return strings.TrimSpace(entry.Msg)
+		if dec.Decode(&entry) != nil {
+			return said
+		}
+		if msg := strings.TrimSpace(entry.Msg); msg != "" {
+			said = msg
 		}
 	}
-	return ""
 }
 
 // forget removes what runsc itself keeps of a sandbox, whose processes are dead.

@@ -58,7 +58,7 @@ type node struct {
 	children map[string]*node
 	parent   *node
 	links    uint32
-	implied  bool // made for a child before its own entry came
+	layer    int // in which it came, or something below it
 
 	nid    uint64
 	inline bool
@@ -71,6 +71,7 @@ type Builder struct {
 	block    uint32 // next free block
 	maxBytes int64
 	entries  int
+	layer    int
 	err      error
 }
 
@@ -78,7 +79,7 @@ type Builder struct {
 // the contents; 0 means no bound.
 func New(out io.WriteSeeker, maxBytes int64) (*Builder, error) {
 	b := &Builder{out: out, block: 1, maxBytes: maxBytes}
-	b.root = &node{kind: TypeDir, attr: Attr{Mode: 0o755}, children: map[string]*node{}, implied: true}
+	b.root = &node{kind: TypeDir, attr: Attr{Mode: 0o755}, children: map[string]*node{}}
 	b.root.parent = b.root
 	if _, err := out.Write(make([]byte, blockSize)); err != nil {
 		return nil, fmt.Errorf("write image: %w", err)
@@ -109,32 +110,68 @@ func clean(name string) ([]string, error) {
 	return parts, nil
 }
 
-// lookup walks to name without following links; nil when it is not there.
-func (b *Builder) lookup(parts []string) *node {
-	n := b.root
-	for _, p := range parts {
-		if n = n.children[p]; n == nil {
-			return nil
-		}
-	}
-	return n
-}
+// maxHops bounds the links on the way to one name.
+const maxHops = 40
 
-// dirFor returns the folder that holds the last part, making what is missing. A
-// link or file in the way is replaced by a folder: contents never follow links.
-func (b *Builder) dirFor(parts []string, like Attr) *node {
-	n := b.root
-	for _, p := range parts[:len(parts)-1] {
+// walk goes to the folder that parts name, following links inside the image the
+// way a process with this root would. Missing folders are made when grow is set,
+// and what is in the way of one is replaced; else the result is nil.
+func (b *Builder) walk(parts []string, grow bool) (*node, error) {
+	n, hops := b.root, 0
+	for len(parts) > 0 {
+		p := parts[0]
+		parts = parts[1:]
+		if p == "" || p == "." {
+			continue
+		}
+		if p == ".." {
+			n = n.parent
+			continue
+		}
 		c := n.children[p]
+		if c != nil && c.kind == TypeSymlink {
+			if hops++; hops > maxHops {
+				return nil, fmt.Errorf("too many links on the way to %s", p)
+			}
+			if strings.HasPrefix(c.target, "/") {
+				n = b.root
+			}
+			parts = append(strings.Split(c.target, "/"), parts...)
+			continue
+		}
 		if c == nil || c.kind != TypeDir {
-			c = &node{kind: TypeDir, attr: Attr{Mode: 0o755, Mtime: like.Mtime}, children: map[string]*node{}, parent: n, implied: true}
+			if !grow {
+				return nil, nil
+			}
+			c = &node{kind: TypeDir, attr: Attr{Mode: 0o755}, children: map[string]*node{}, parent: n}
 			n.children[p] = c
-			b.entries++
+			if b.entries++; b.entries > maxEntries {
+				return nil, ErrTooLarge
+			}
+		}
+		if grow {
+			c.layer = b.layer
 		}
 		n = c
 	}
-	return n
+	return n, nil
 }
+
+// lookup finds the entry name itself; nil when it is not there.
+func (b *Builder) lookup(parts []string) *node {
+	if len(parts) == 0 {
+		return b.root
+	}
+	dir, err := b.walk(parts[:len(parts)-1], false)
+	if err != nil || dir == nil {
+		return nil
+	}
+	return dir.children[parts[len(parts)-1]]
+}
+
+// Layer begins a new layer: what is removed from now on is removed from the
+// layers before it only.
+func (b *Builder) Layer() { b.layer++ }
 
 func (b *Builder) put(name string, n *node) error {
 	parts, err := clean(name)
@@ -145,16 +182,20 @@ func (b *Builder) put(name string, n *node) error {
 		if n.kind != TypeDir {
 			return fmt.Errorf("the root must be a folder")
 		}
-		b.root.attr, b.root.implied = n.attr, false
+		b.root.attr = n.attr
 		return nil
 	}
 	if b.entries++; b.entries > maxEntries {
 		return ErrTooLarge
 	}
-	dir := b.dirFor(parts, n.attr)
+	dir, err := b.walk(parts[:len(parts)-1], true)
+	if err != nil {
+		return err
+	}
+	n.layer = b.layer
 	last := parts[len(parts)-1]
 	if old := dir.children[last]; old != nil && old.kind == TypeDir && n.kind == TypeDir {
-		old.attr, old.implied = n.attr, false
+		old.attr, old.layer = n.attr, b.layer
 		return nil
 	}
 	if n.kind == TypeDir {
@@ -235,28 +276,45 @@ func (b *Builder) pad(written int64) error {
 	return nil
 }
 
-// Remove deletes name and all below it; a missing one is fine.
+// Remove deletes name and all below it, as far as it came with earlier layers; a
+// missing one is fine.
 func (b *Builder) Remove(name string) error {
 	parts, err := clean(name)
 	if err != nil || len(parts) == 0 {
 		return err
 	}
-	if dir := b.lookup(parts[:len(parts)-1]); dir != nil && dir.children != nil {
-		delete(dir.children, parts[len(parts)-1])
+	dir, err := b.walk(parts[:len(parts)-1], false)
+	if err != nil || dir == nil {
+		return err
+	}
+	last := parts[len(parts)-1]
+	if n := dir.children[last]; n != nil && !b.keep(n) {
+		delete(dir.children, last)
 	}
 	return nil
 }
 
-// Clear deletes all below the folder name.
+// Clear deletes all below the folder name that came with earlier layers.
 func (b *Builder) Clear(name string) error {
 	parts, err := clean(name)
 	if err != nil {
 		return err
 	}
-	if dir := b.lookup(parts); dir != nil && dir.children != nil {
-		dir.children = map[string]*node{}
+	n, err := b.walk(parts, false)
+	if err == nil && n != nil {
+		b.keep(n)
 	}
-	return nil
+	return err
+}
+
+// keep prunes n to what came with this layer and says whether anything did.
+func (b *Builder) keep(n *node) bool {
+	for name, c := range n.children {
+		if !b.keep(c) {
+			delete(n.children, name)
+		}
+	}
+	return n.layer == b.layer
 }
 
 // Has says whether name is in the image.
@@ -284,4 +342,23 @@ func (n *node) child(name string) *node {
 		return n.parent
 	}
 	return n.children[name]
+}
+
+// ReadFile returns the content of a regular file that was added before. The
+// output must be readable.
+func (b *Builder) ReadFile(name string, maxBytes int64) ([]byte, error) {
+	parts, err := clean(name)
+	if err != nil {
+		return nil, err
+	}
+	n := b.lookup(parts)
+	r, ok := b.out.(io.ReaderAt)
+	if n == nil || n.kind != TypeRegular || !ok || int64(n.size) > maxBytes {
+		return nil, fmt.Errorf("%s is not a readable file of the image", name)
+	}
+	data := make([]byte, n.size)
+	if _, err := r.ReadAt(data, int64(n.block)*blockSize); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return data, nil
 }
