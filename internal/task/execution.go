@@ -56,18 +56,16 @@ func (l *Life) StartExecution(ctx context.Context, tx *store.Tx, taskID, memberI
 }
 
 func (l *Life) begin(ctx context.Context, tx *store.Tx, t squad.Task, e *squad.Execution) error {
+	if err := Check(State{t.Status, t.Flag}, State{squad.TaskInProgress, squad.FlagNone}); err != nil {
+		return err
+	}
+	if err := l.ready(ctx, tx, t); err != nil {
+		return err
+	}
 	if err := tx.CreateExecution(ctx, e); err != nil {
 		return err
 	}
-	if t.Status == squad.TaskInReview || t.Status != squad.TaskInProgress || t.Flag != squad.FlagNone {
-		moved, err := l.Move(ctx, tx, t.ID, squad.TaskInProgress, squad.FlagNone, "")
-		if err != nil {
-			return err
-		}
-		t = moved
-	} else if err := l.ready(ctx, tx, t); err != nil {
-		return err
-	}
+	t.Status, t.Flag, t.Cause = squad.TaskInProgress, squad.FlagNone, ""
 	t.ExecutionID = e.ID
 	if t.AssigneeID == "" {
 		t.AssigneeID = e.MemberID

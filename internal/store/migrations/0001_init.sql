@@ -428,8 +428,9 @@ CREATE TABLE flows (
     updated_at BIGINT NOT NULL,
     CHECK (status <> 'parked' OR wake_at IS NOT NULL OR awaits IS NOT NULL)
 );
-CREATE INDEX flows_ready ON flows (queue, priority, created_at) WHERE status = 'ready';
+CREATE INDEX flows_ready ON flows (queue, priority DESC, created_at) WHERE status = 'ready';
 CREATE INDEX flows_running ON flows (lease_until) WHERE status = 'running';
+CREATE INDEX flows_owner ON flows (owner) WHERE status = 'running';
 CREATE INDEX flows_parked ON flows (wake_at) WHERE status = 'parked' AND wake_at IS NOT NULL;
 CREATE INDEX flows_ended ON flows (updated_at) WHERE status IN ('succeeded', 'failed', 'cancelled');
 
@@ -460,4 +461,13 @@ CREATE TABLE flow_schedules (
     name    TEXT PRIMARY KEY,
     next_at BIGINT NOT NULL,
     runs    BIGINT NOT NULL
+);
+
+-- Which recipes each living node can run.
+CREATE TABLE flow_recipes (
+    owner   TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    until   BIGINT NOT NULL,
+    PRIMARY KEY (name, version, owner)
 );
