@@ -1,91 +1,93 @@
 package gvisor_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"agentsquad/internal/envd"
+	"agentsquad/internal/envdpb/process"
+	"agentsquad/internal/envdpb/process/processconnect"
 	"agentsquad/internal/gvisor"
 	"agentsquad/internal/tunnel"
 )
 
+// envdProgram is the daemon as it is shipped; empty means the test program.
+var envdProgram string
+
 func TestMain(m *testing.M) {
 	gvisor.Dispatch()
 	if filepath.Base(os.Args[0]) == "envd" {
-		daemon(os.Args[2])
+		os.Exit(envd.Main(os.Args[1:]))
 	}
-	if dir := os.Getenv(serverEnv); dir != "" {
-		server(dir)
+	dir, err := os.MkdirTemp("", "gvt")
+	if err != nil {
+		panic(err)
 	}
-	os.Exit(m.Run())
+	program := filepath.Join(dir, "envd")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "agentsquad/cmd/envd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if given := os.Getenv(envdEnv); given != "" {
+		envdProgram = given
+	} else if build.Run() == nil {
+		envdProgram = program
+	}
+	if data := os.Getenv(serverEnv); data != "" {
+		server(data)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
-// daemon is process 1 of the tests' sandboxes: it runs shell scripts sent as
-// HTTP bodies. The real one is tested in its own room.
-func daemon(socket string) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /run", func(w http.ResponseWriter, r *http.Request) {
-		script, _ := io.ReadAll(r.Body)
-		cmd := exec.Command("/bin/sh", "-c", string(script))
-		cmd.Dir = "/"
-		out, _ := cmd.CombinedOutput()
-		w.Header().Set("Exit-Code", strconv.Itoa(cmd.ProcessState.ExitCode()))
-		_, _ = w.Write(out)
-	})
-	conns := make(chan net.Conn)
-	go func() { _ = http.Serve(chanListener(conns), mux) }()
-	link := tunnel.NewLink(func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
-	}, func(_ tunnel.Header, c net.Conn) { conns <- c })
-	link.Run(context.Background())
-	os.Exit(0)
-}
+// envdEnv names a daemon that is already built.
+const envdEnv = "GVISOR_TEST_ENVD"
 
-type chanListener chan net.Conn
-
-func (l chanListener) Accept() (net.Conn, error) { return <-l, nil }
-func (l chanListener) Close() error              { return nil }
-func (l chanListener) Addr() net.Addr            { return &net.UnixAddr{} }
-
-// sh runs a script in the sandbox and returns its output and exit code.
+// sh runs a script as root in the sandbox and returns its output, with errors, and
+// its exit code.
 func sh(ctx context.Context, s *gvisor.Sandbox, script string) (string, int, error) {
+	return shAs(ctx, s, "root", script)
+}
+
+func shAs(ctx context.Context, s *gvisor.Sandbox, user, script string) (string, int, error) {
 	session, err := s.Tunnel(ctx)
 	if err != nil {
 		return "", 0, err
 	}
-	conn, err := session.Open(ctx, tunnel.Header{Kind: tunnel.KindEnvd})
-	if err != nil {
-		return "", 0, err
-	}
-	defer conn.Close()
-	client := http.Client{Transport: &http.Transport{
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-		DisableKeepAlives: true,
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return session.Open(ctx, tunnel.Header{Kind: tunnel.KindControl})
 	}}
-	req, err := http.NewRequestWithContext(ctx, "POST", "http://envd/run", bytes.NewBufferString(script))
+	defer transport.CloseIdleConnections()
+	client := processconnect.NewProcessClient(&http.Client{Transport: transport}, "http://envd")
+	req := connect.NewRequest(&process.StartRequest{Process: &process.ProcessConfig{Cmd: "/bin/sh", Args: []string{"-c", script}}})
+	req.Header().Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user+":")))
+	stream, err := client.Start(ctx, req)
 	if err != nil {
 		return "", 0, err
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", 0, err
+	defer stream.Close()
+	var out strings.Builder
+	code := -1
+	for stream.Receive() {
+		event := stream.Msg().GetEvent()
+		out.Write(event.GetData().GetStdout())
+		out.Write(event.GetData().GetStderr())
+		if end := event.GetEnd(); end != nil {
+			code = int(end.GetExitCode())
+		}
 	}
-	defer resp.Body.Close()
-	out, err := io.ReadAll(resp.Body)
-	code, _ := strconv.Atoi(resp.Header.Get("Exit-Code"))
-	return strings.TrimSpace(string(out)), code, err
+	return strings.TrimSpace(out.String()), code, stream.Err()
 }
 
 func mustRun(t testing.TB, s *gvisor.Sandbox, script string) string {
@@ -101,7 +103,7 @@ func mustRun(t testing.TB, s *gvisor.Sandbox, script string) string {
 
 func newRuntime(t testing.TB, change ...func(*gvisor.Config)) *gvisor.Runtime {
 	t.Helper()
-	cfg := gvisor.Config{Dir: shortDir(t)}
+	cfg := gvisor.Config{Dir: shortDir(t), EnvdPath: envdProgram}
 	for _, c := range change {
 		c(&cfg)
 	}

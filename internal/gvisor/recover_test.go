@@ -21,7 +21,7 @@ const serverEnv = "GVISOR_TEST_SERVER"
 // server makes a running, a paused and a dying sandbox in dir, says so and
 // starts another one until it is killed.
 func server(dir string) {
-	r, err := gvisor.New(gvisor.Config{Dir: dir})
+	r, err := gvisor.New(gvisor.Config{Dir: dir, EnvdPath: envdProgram})
 	if err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)
@@ -56,7 +56,7 @@ func TestRecover_AfterKill9(t *testing.T) {
 	dir := shortDir(t)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), serverEnv+"="+dir)
+	cmd.Env = append(os.Environ(), serverEnv+"="+dir, envdEnv+"="+envdProgram)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestRecover_AfterKill9(t *testing.T) {
 	_ = cmd.Wait()
 	killSandbox(t, dir, "dies")
 
-	r, err := gvisor.New(gvisor.Config{Dir: dir})
+	r, err := gvisor.New(gvisor.Config{Dir: dir, EnvdPath: envdProgram})
 	if err != nil {
 		t.Fatal(err)
 	}
