@@ -8,4 +8,7 @@ import (
 	"agentsquad/internal/envd"
 )
 
-func main() { os.Exit(envd.Main(os.Args[1:])) }
+func main() {
+	envd.Dispatch()
+	os.Exit(envd.Main(os.Args[1:])) // by whatever other name
+}

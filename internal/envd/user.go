@@ -88,6 +88,12 @@ func (a *accounts) lookup(name string) (*account, error) {
 	return found, nil
 }
 
+// nameOf names a user id.
+func (a *accounts) nameOf(uid uint32) string {
+	name, _ := a.owner(uid, 0)
+	return name
+}
+
 // owner names the user and group of a file; ids without a name stay numbers.
 func (a *accounts) owner(uid, gid uint32) (string, string) {
 	a.mu.Lock()
