@@ -1,0 +1,263 @@
+package sandbox_test
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	squad "agentsquad"
+	"agentsquad/e2b/e2btest"
+	"agentsquad/internal/sandbox"
+	"agentsquad/internal/store"
+)
+
+func TestAcquire_MakesOneSandboxPerExecution(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, nil)
+	e := h.executionOf(h.task)
+	req := h.request(e)
+	req.Mounts = []sandbox.Mount{{Image: "/x.erofs", Path: "/home/user/repo"}}
+	row, err := h.service.Acquire(bounded(t), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.Status != squad.SandboxRunning || row.E2BID == "" || row.AgentID != h.member.ID || row.ExpiresAt.IsZero() {
+		t.Errorf("row = %+v", row)
+	}
+	body := h.provider.Body(row.E2BID)
+	labels := body["metadata"].(map[string]any)
+	if labels[sandbox.LabelSandbox] != row.ID || labels[sandbox.LabelExecution] != e.ID || labels[sandbox.LabelEpoch] != "1" || labels[sandbox.LabelInstall] == "" {
+		t.Errorf("labels = %v", labels)
+	}
+	if body["squadMounts"] == nil {
+		t.Errorf("mounts did not reach the provider: %v", body)
+	}
+	if got := h.events(row.ID); !slices.Equal(got, []squad.EventType{squad.EventSandboxCreated, squad.EventSandboxStatus}) {
+		t.Errorf("events = %v", got)
+	}
+	if m, _ := h.store.Member(t.Context(), h.member.ID); m.SandboxID != row.ID {
+		t.Errorf("member works in %q", m.SandboxID)
+	}
+	again, err := h.service.Acquire(bounded(t), req)
+	if err != nil || again.ID != row.ID {
+		t.Errorf("asked again: %v, %v", again.ID, err)
+	}
+	if found, err := h.service.OfTask(t.Context(), squad.System(), h.task.ID); err != nil || found.ID != row.ID {
+		t.Errorf("of task: %v, %v", found.ID, err)
+	}
+	if made := h.provider.Made(); made != 1 {
+		t.Errorf("provider made %d", made)
+	}
+}
+
+func TestAcquire_TaskSandboxIsHandedOnOnlyWhenFree(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, nil)
+	first := h.executionOf(h.task)
+	row, err := h.service.Acquire(bounded(t), h.request(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := h.request(first)
+	by.ExecutionID = ""
+	other, err := h.service.Acquire(bounded(t), by)
+	if err != nil || other.ID == row.ID {
+		t.Fatalf("the sandbox of a live execution was handed on: %s (%v)", other.ID, err)
+	}
+	if err := h.service.Destroy(t.Context(), squad.System(), other.ID); err != nil {
+		t.Fatal(err)
+	}
+	first.Status, first.FinishedAt = squad.ExecutionFailed, time.Now()
+	if err := h.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.UpdateExecution(t.Context(), &first) }); err != nil {
+		t.Fatal(err)
+	}
+	third := h.request(h.executionOf(h.task))
+	third.Epoch = 5
+	next, err := h.service.Acquire(bounded(t), third)
+	if err != nil || next.ID != row.ID || next.Epoch != 5 {
+		t.Errorf("free sandbox was not handed on: %+v, %v", next, err)
+	}
+	third.Epoch = 4
+	_, err = h.service.Acquire(bounded(t), third)
+	code(t, err, squad.CodeStale)
+	code(t, h.service.Release(t.Context(), row.ID, 4), squad.CodeStale)
+	if err := h.service.Release(t.Context(), row.ID, 5); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAcquire_FailingProvider is the list of ways in which providers fail.
+func TestAcquire_FailingProvider(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault e2btest.Fault
+		times int64
+		code  squad.Code // "" means success
+		made  int
+	}{
+		"slow":                          {e2btest.Fault{Delay: 50 * time.Millisecond}, 1, "", 1},
+		"rate limited, then well":       {e2btest.Fault{Status: 429, Message: "rate", Header: http.Header{"Retry-After": {"1"}}}, 1, "", 1},
+		"rate limited for long":         {e2btest.Fault{Status: 429, Message: "rate", Header: http.Header{"Retry-After": {"60"}}}, 9, squad.CodeQuota, 0},
+		"quota":                         {e2btest.Fault{Status: 429, Message: "maximum number of concurrent sandboxes"}, 9, squad.CodeQuota, 0},
+		"500 once":                      {e2btest.Fault{Status: 500}, 1, "", 1},
+		"500 after having created":      {e2btest.Fault{Status: 500, After: true}, 1, "", 1},
+		"503 after having created":      {e2btest.Fault{Status: 503, After: true}, 1, "", 1},
+		"cut after having created":      {e2btest.Fault{After: true}, 1, "", 1},
+		"cut before":                    {e2btest.Fault{}, 1, "", 1},
+		"500 always":                    {e2btest.Fault{Status: 500}, 9, squad.CodeProvider, 0},
+		"500 always, created each time": {e2btest.Fault{Status: 500, After: true}, 9, "", 1},
+		"bad request":                   {e2btest.Fault{Status: 400, Message: "no such size"}, 9, squad.CodeInvalid, 0},
+		"bad key":                       {e2btest.Fault{Status: 401}, 9, squad.CodeProvider, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := build(t, e2btest.Options{}, nil)
+			var n atomic.Int64
+			h.provider.Fail(func(r *http.Request) *e2btest.Fault {
+				if r.Method == http.MethodPost && r.URL.Path == "/v2/sandboxes" && n.Add(1) <= test.times {
+					return &test.fault
+				}
+				return nil
+			})
+			row, err := h.service.Acquire(bounded(t), h.request(h.execution()))
+			code(t, err, test.code)
+			if got := len(h.provider.Running()); got != test.made {
+				t.Errorf("provider has %d sandboxes, want %d", got, test.made)
+			}
+			stored := h.row(row.ID)
+			if test.code == "" && stored.Status != squad.SandboxRunning || test.code != "" && stored.Status != squad.SandboxError {
+				t.Errorf("row is %s (%s)", stored.Status, stored.Error)
+			}
+		})
+	}
+}
+
+func TestAcquire_HangIsCutByTheCallerAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Grace = time.Nanosecond })
+	var hung atomic.Bool
+	h.provider.Fail(func(r *http.Request) *e2btest.Fault {
+		if r.Method == http.MethodPost && !hung.Swap(true) {
+			return &e2btest.Fault{Hang: true, After: true}
+		}
+		return nil
+	})
+	ctx, cancel := contextUntil(t, hung.Load)
+	defer cancel()
+	row, err := h.service.Acquire(ctx, h.request(h.execution()))
+	if err == nil {
+		t.Fatal("a hanging create succeeded")
+	}
+	if got := h.row(row.ID).Status; got != squad.SandboxError {
+		t.Errorf("row is %s", got)
+	}
+	report, err := h.service.Sweep(t.Context(), "")
+	if err != nil || report.Orphans != 1 || len(h.provider.Running()) != 0 {
+		t.Errorf("sweep = %+v, %v, left %v", report, err, h.provider.Running())
+	}
+}
+
+func TestBreaker_LeavesAFailingProviderAlone(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, nil)
+	h.provider.Fail(func(*http.Request) *e2btest.Fault { return &e2btest.Fault{Status: 503} })
+	var last error
+	for range 4 {
+		_, last = h.service.Acquire(bounded(t), h.request(h.execution()))
+	}
+	code(t, last, squad.CodeUnavailable)
+	before := len(h.provider.Requests())
+	h.provider.Fail(nil)
+	_, err := h.service.Acquire(bounded(t), h.request(h.execution()))
+	code(t, err, squad.CodeUnavailable)
+	if asked := len(h.provider.Requests()) - before; asked != 0 {
+		t.Errorf("an open breaker let %d requests pass", asked)
+	}
+}
+
+func TestLimit_OfOurOwnIsAQuota(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, func(c *sandbox.Config) {
+		p := c.Providers["fake"]
+		p.Max = 3
+		c.Providers["fake"] = p
+	})
+	var refused atomic.Int64
+	var group sync.WaitGroup
+	for range 8 {
+		e := h.execution()
+		group.Go(func() {
+			if _, err := h.service.Acquire(bounded(t), h.request(e)); squad.CodeOf(err) == squad.CodeQuota {
+				refused.Add(1)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if refused.Load() != 5 || h.provider.Made() != 3 {
+		t.Errorf("%d refused, %d made, want 5 and 3", refused.Load(), h.provider.Made())
+	}
+}
+
+func TestPool_HandsEachSandboxToOneOwner(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Min: 3, Max: 6}} })
+	ctx, stop := contextUntil(t, nil)
+	var running sync.WaitGroup
+	running.Go(func() { _ = h.service.Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	h.waitPool(3)
+	var mu sync.Mutex
+	owners := map[string]string{}
+	var group sync.WaitGroup
+	for range 6 {
+		e := h.execution()
+		group.Go(func() {
+			row, err := h.service.Acquire(bounded(t), h.request(e))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if other, taken := owners[row.ID]; taken {
+				t.Errorf("sandbox %s went to %s and %s", row.ID, other, e.ID)
+			}
+			owners[row.ID] = e.ID
+			if row.Pooled || row.ExecutionID != e.ID || row.SquadID != h.squad.ID {
+				t.Errorf("claimed row = %+v", row)
+			}
+		})
+	}
+	group.Wait()
+	h.waitPool(6) // refilled to the burst, bounded by Max
+	states, err := h.service.Pool(t.Context())
+	if err != nil || len(states) != 1 || states[0].Hits < 3 || states[0].Hits+states[0].Misses != 6 {
+		t.Errorf("pool = %+v, %v", states, err)
+	}
+	if n := h.metric("squad_sandbox_pool_claims_total"); n != 6 {
+		t.Errorf("metrics know of %v claims", n)
+	}
+}
+
+func TestPool_DeadWaitingSandboxIsSteppedOver(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Min: 1}} })
+	ctx, stop := contextUntil(t, nil)
+	var running sync.WaitGroup
+	running.Go(func() { _ = h.service.Run(ctx) })
+	h.waitPool(1)
+	stop()
+	running.Wait()
+	dead := h.provider.Running()[0]
+	h.provider.Vanish(dead)
+	row, err := h.service.Acquire(bounded(t), h.request(h.execution()))
+	if err != nil || row.E2BID == dead {
+		t.Errorf("acquired %s, %v", row.E2BID, err)
+	}
+}
