@@ -75,6 +75,7 @@ type box struct {
 	samples ring[metric]
 	notes   ring[note]
 	last    Usage
+	outs    map[*outConn]struct{} // connections to the outside
 
 	counts egressCounts
 }
@@ -83,6 +84,7 @@ func newBox(rec record, m Machine) *box {
 	return &box{
 		id: rec.ID, owner: rec.Owner, op: make(chan struct{}, 1), rec: rec, machine: m,
 		policy:  newPolicy(rec.AllowInternet, rec.Network),
+		outs:    map[*outConn]struct{}{},
 		samples: ring[metric]{max: 720}, notes: ring[note]{max: 1000},
 	}
 }

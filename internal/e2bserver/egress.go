@@ -100,13 +100,34 @@ func (s *Server) egress(ctx context.Context, b *box, h tunnel.Header, c net.Conn
 		c.Close()
 		return
 	}
-	tunnel.Join(c, &countedConn{Conn: out, counts: &b.counts})
+	b.mu.Lock()
+	b.outs[out] = struct{}{}
+	b.mu.Unlock()
+	b.cutForbidden() // the rules may have changed while it was made
+	defer func() {
+		b.mu.Lock()
+		delete(b.outs, out)
+		b.mu.Unlock()
+	}()
+	tunnel.Join(c, out)
+}
+
+// cutForbidden closes the connections that a new policy does not allow: a
+// proxy inside may keep them for the next request.
+func (b *box) cutForbidden() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for out := range b.outs {
+		if b.policy.check(out.host, out.addr) != nil {
+			_ = out.Close()
+		}
+	}
 }
 
 // dialOut checks the rules, resolves the name once, and connects to an address
 // that passed: the name is not looked up again, so it cannot change between
 // check and use.
-func (s *Server) dialOut(ctx context.Context, b *box, host string, port int) (net.Conn, error) {
+func (s *Server) dialOut(ctx context.Context, b *box, host string, port int) (*outConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	b.mu.Lock()
@@ -122,27 +143,16 @@ func (s *Server) dialOut(ctx context.Context, b *box, host string, port int) (ne
 			return nil, &denied{rule}
 		}
 	}
-	named := rules.allowsName(host)
 	var last error
 	for _, addr := range addrs {
 		addr = addr.Unmap().WithZone("")
-		if why := forbidden(addr); why != "" {
-			last = &denied{fmt.Sprintf("%s address %s is never reachable", why, addr)}
+		if last = rules.check(host, addr); last != nil {
 			continue
 		}
-		if ownAddress(addr) {
-			last = &denied{fmt.Sprintf("%s is this host's own address", addr)}
-			continue
+		var conn net.Conn
+		if conn, last = s.cfg.Dial(ctx, "tcp", net.JoinHostPort(addr.String(), strconv.Itoa(port))); last == nil {
+			return &outConn{Conn: conn, counts: &b.counts, host: host, addr: addr}, nil
 		}
-		if rule := rules.refuses(addr); rule != "" && !named {
-			last = &denied{rule}
-			continue
-		}
-		conn, err := s.cfg.Dial(ctx, "tcp", net.JoinHostPort(addr.String(), strconv.Itoa(port)))
-		if err == nil {
-			return conn, nil
-		}
-		last = err
 	}
 	if last == nil {
 		last = errors.New("the name has no address")
@@ -175,28 +185,30 @@ func (s *Server) resolve(ctx context.Context, host string, rules *policy) ([]net
 	return addrs, nil
 }
 
-// countedConn counts the bytes of a connection to the outside.
-type countedConn struct {
+// outConn is a connection of a sandbox to the outside; it counts its bytes.
+type outConn struct {
 	net.Conn
 	counts *egressCounts
+	host   string // as the sandbox named it
+	addr   netip.Addr
 }
 
 // Read counts what came.
-func (c *countedConn) Read(p []byte) (int, error) {
+func (c *outConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.counts.got.Add(int64(n))
 	return n, err
 }
 
 // Write counts what went.
-func (c *countedConn) Write(p []byte) (int, error) {
+func (c *outConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.counts.sent.Add(int64(n))
 	return n, err
 }
 
 // CloseWrite passes a half-close on where the network has one.
-func (c *countedConn) CloseWrite() error {
+func (c *outConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

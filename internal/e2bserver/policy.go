@@ -127,6 +127,21 @@ func (p *policy) allowsName(host string) bool {
 	return false
 }
 
+// check returns the refusal of one address of a host, or nil. Addresses that are
+// never reachable come first: no rule opens them.
+func (p *policy) check(host string, addr netip.Addr) error {
+	if why := forbidden(addr); why != "" {
+		return &denied{fmt.Sprintf("%s address %s is never reachable", why, addr)}
+	}
+	if ownAddress(addr) {
+		return &denied{fmt.Sprintf("%s is this host's own address", addr)}
+	}
+	if rule := p.refuses(addr); rule != "" && !p.allowsName(host) {
+		return &denied{rule}
+	}
+	return nil
+}
+
 // refuses returns the rule that forbids an address, or "". Allowed wins.
 func (p *policy) refuses(addr netip.Addr) string {
 	for _, prefix := range p.allow {
@@ -150,8 +165,8 @@ func covers(prefix netip.Prefix, addr netip.Addr) bool {
 	return prefix.Bits() == 0 || prefix.Contains(addr)
 }
 
-// setNetwork handles PUT /sandboxes/{id}/network. It holds for connections made
-// from now on.
+// setNetwork handles PUT /sandboxes/{id}/network. Connections that the new
+// settings forbid are cut.
 func (s *Server) setNetwork(w http.ResponseWriter, r *http.Request, owner string) error {
 	var body networkUpdate
 	if err := decode(w, r, &body, false); err != nil {
@@ -172,6 +187,7 @@ func (s *Server) setNetwork(w http.ResponseWriter, r *http.Request, owner string
 			rec.AllowInternet = body.AllowInternet
 			b.policy = newPolicy(rec.AllowInternet, rec.Network)
 		})
+		b.cutForbidden()
 		if err := save(s.boxDir(), b.id, rec); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package e2bserver
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -71,6 +72,8 @@ var internalRoutes = map[string]bool{
 func (s *Server) dataPlane() http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite: rewrite, Transport: byRun{}, FlushInterval: -1, ModifyResponse: guardResponse, BufferPool: newBuffers(),
+		// Cut streams are no news: their end is in the log already.
+		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { s.unreachable(w, r, err) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

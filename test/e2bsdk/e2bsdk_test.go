@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // TestSDK runs each file of the suite with node's own test runner.
 func TestSDK(t *testing.T) {
 	install(t)
-	s := e2btest.Start(t)
+	s := e2btest.Start(t, outside(t))
 	files, err := filepath.Glob("suite/*.test.mjs")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no suite: %v", err)
