@@ -35,6 +35,9 @@ func Dispatch() {
 		os.Stderr.WriteString("join cgroup: " + err.Error() + "\n")
 		os.Exit(exitCgroup)
 	}
+	if isRootlessRestore(os.Args) {
+		os.Exit(rootlessRestore())
+	}
 	os.Args = adjustBoot(os.Args)
 	maincli.Main()
 	os.Exit(0)

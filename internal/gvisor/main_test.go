@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "envd" {
 		os.Exit(envd.Main(os.Args[1:]))
 	}
+	envdProgram = os.Getenv(envdEnv)
+	if data := os.Getenv(serverEnv); data != "" {
+		server(data)
+	}
 	dir, err := os.MkdirTemp("", "gvt")
 	if err != nil {
 		panic(err)
@@ -38,13 +42,8 @@ func TestMain(m *testing.M) {
 	program := filepath.Join(dir, "envd")
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "agentsquad/cmd/envd")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if given := os.Getenv(envdEnv); given != "" {
-		envdProgram = given
-	} else if build.Run() == nil {
+	if envdProgram == "" && build.Run() == nil {
 		envdProgram = program
-	}
-	if data := os.Getenv(serverEnv); data != "" {
-		server(data)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)

@@ -49,10 +49,6 @@ func (r *Runtime) ImportOCI(ctx context.Context, source, template string) (Templ
 		return Template{}, err
 	}
 	defer done()
-	dir := r.templateDir(template)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Template{}, fmt.Errorf("import %s: %w", source, err)
-	}
 	limit := r.cfg.Registry.MaxBytes
 	if limit <= 0 {
 		limit = 20 << 30
@@ -60,6 +56,10 @@ func (r *Runtime) ImportOCI(ctx context.Context, source, template string) (Templ
 	digest, err := img.Digest()
 	if err != nil {
 		return Template{}, imageError(err, source)
+	}
+	dir := r.templateDir(template)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Template{}, fmt.Errorf("import %s: %w", source, err)
 	}
 	file := filepath.Join(dir, "root-"+digest.Hex[:24]+".erofs")
 	if err := writeImageFile(file, limit, func(b *erofs.Builder) error { return unpack(ctx, img, b, limit) }); err != nil {
@@ -128,7 +128,8 @@ func openLocalImage(path string) (v1.Image, func(), error) {
 		img, err := layoutImage(path)
 		return img, nothing, err
 	}
-	if img, err := tarball.ImageFromPath(path, nil); err == nil {
+	opener := func() (io.ReadCloser, error) { return openTarball(path) }
+	if img, err := tarball.Image(opener, nil); err == nil {
 		return img, nothing, nil
 	}
 	dir, err := os.MkdirTemp("", "squad-oci-")

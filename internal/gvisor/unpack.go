@@ -2,6 +2,9 @@ package gvisor
 
 import (
 	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +133,7 @@ const maxLayoutBytes = 20 << 30
 // untarLayout unpacks the tarball of an OCI layout: index, marker and blobs,
 // plain files at known places and nothing else.
 func untarLayout(file, dir string) error {
-	f, err := os.Open(file)
+	f, err := openTarball(file)
 	if err != nil {
 		return err
 	}
@@ -168,4 +171,28 @@ func writeLayoutFile(path string, r io.Reader) error {
 		return err
 	}
 	return f.Close()
+}
+
+// openTarball opens a tarball, plain or gzipped.
+func openTarball(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	buf := bufio.NewReader(f)
+	if magic, _ := buf.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return struct {
+			io.Reader
+			io.Closer
+		}{buf, f}, nil
+	}
+	z, err := gzip.NewReader(buf)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{z, f}, nil
 }
