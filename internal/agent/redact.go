@@ -14,7 +14,7 @@ var secretForms = regexp.MustCompile(strings.Join([]string{
 	`github_pat_[A-Za-z0-9_]{30,}`,
 	`sk-(?:ant-|proj-)?[A-Za-z0-9_-]{20,}`,
 	`(?:sk_)?e2b_[0-9a-f]{32,}`,
-	`sqd_[A-Za-z0-9_-]{20,}`,
+	`(?:squad|agent|session|signin)_[0-9a-f]{40,}`,
 	`glpat-[A-Za-z0-9_-]{20,}`,
 	`xox[abpr]-[A-Za-z0-9-]{20,}`,
 	`AKIA[0-9A-Z]{16}`,
@@ -28,7 +28,7 @@ const redacted = "[secret removed]"
 // secretSigns are parts that each of the forms has. Looking for them is much
 // cheaper than the expression, and nearly all output has none.
 var secretSigns = []string{
-	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "e2b_", "sqd_", "glpat-", "xox", "AKIA", "AIza", "eyJ", "PRIVATE KEY",
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "e2b_", "squad_", "agent_", "session_", "signin_", "glpat-", "xox", "AKIA", "AIza", "eyJ", "PRIVATE KEY",
 }
 
 // Redact takes out what looks like a credential.

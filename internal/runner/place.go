@@ -1,0 +1,185 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	squad "agentsquad"
+	"agentsquad/internal/git"
+	"agentsquad/internal/sandbox"
+	"agentsquad/internal/store"
+)
+
+// makeSandbox acquires the sandbox of the execution, with the repository's tree in
+// it where the provider can do that.
+func (r *Runner) makeSandbox(ctx context.Context, s scene, epoch int64) (place, error) {
+	p := place{Dir: s.dir(), Branch: git.TaskBranch(s.task.Number), Base: s.base()}
+	tree, err := r.cfg.Gateway.Prepare(ctx, s.squad.Config.Provider, s.repo, p.Base)
+	if err != nil {
+		return p, err
+	}
+	for i := range tree.Mounts {
+		if tree.Mounts[i].Path == "" {
+			tree.Mounts[i].Path = p.Dir
+		}
+	}
+	row, err := r.cfg.Sandboxes.Acquire(ctx, sandbox.AcquireRequest{
+		SquadID: s.squad.ID, MemberID: s.member.ID, TaskID: s.task.ID, ExecutionID: s.execution.ID, RepositoryID: s.repo.ID,
+		Template: orElse(s.member.Config.Template, s.squad.Config.Template), Mounts: tree.Mounts, PoolKey: tree.Key, Epoch: epoch,
+	})
+	if err != nil {
+		return p, err
+	}
+	p.SandboxID, p.Mounted = row.ID, len(tree.Mounts) > 0
+	return p, r.settleIn(ctx, s, p)
+}
+
+// settleIn writes down who works where.
+func (r *Runner) settleIn(ctx context.Context, s scene, p place) error {
+	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		_, err := r.cfg.Life.MoveExecution(ctx, tx, s.execution.ID, squad.ExecutionRunning, func(e *squad.Execution) {
+			e.SandboxID, e.GitBranch = p.SandboxID, p.Branch
+		})
+		if err != nil {
+			return err
+		}
+		return r.assign(ctx, tx, s.member.ID, func(m *squad.Member) {
+			m.SandboxID, m.CurrentTaskID = p.SandboxID, s.task.ID
+			m.GitContext = squad.GitContext{RepositoryID: s.repo.ID, Path: p.Dir, Branch: p.Branch, BaseBranch: p.Base}
+		})
+	})
+}
+
+// assign changes a member's row and says so.
+func (r *Runner) assign(ctx context.Context, tx *store.Tx, memberID string, change func(*squad.Member)) error {
+	m, err := tx.Member(ctx, memberID)
+	if err != nil {
+		return err
+	}
+	change(&m)
+	if err := tx.UpdateMember(ctx, &m); err != nil {
+		return err
+	}
+	return tx.Append(ctx, memberEvent(m))
+}
+
+// checkout opens the execution's working tree inside its sandbox.
+func (r *Runner) checkout(ctx context.Context, s scene, p place) (*git.Checkout, squad.Sandbox, error) {
+	row, err := r.cfg.Store.Sandbox(ctx, p.SandboxID)
+	if err != nil {
+		return nil, row, err
+	}
+	sb, err := r.cfg.Sandboxes.Open(ctx, squad.System(), p.SandboxID)
+	if err != nil {
+		return nil, row, explain(err)
+	}
+	c, err := r.checkouts.Open(git.New(git.Config{Exec: gitExec{sb}, Log: r.cfg.Log}), p.SandboxID, p.Dir)
+	if err != nil {
+		return nil, row, err
+	}
+	rec := &gitRecorder{ctx: ctx, runner: r, sandbox: row, executionID: s.execution.ID}
+	c.Observe = rec.observe
+	return c, row, nil
+}
+
+// clone makes the checkout, unless it came with the sandbox.
+func (r *Runner) clone(ctx context.Context, s scene, p place) (place, error) {
+	if p.Mounted {
+		return p, nil
+	}
+	c, row, err := r.checkout(ctx, s, p)
+	if err != nil {
+		return p, err
+	}
+	url, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
+	if err != nil {
+		return p, err
+	}
+	_, err = c.Clone(ctx, git.CloneOptions{URL: url, Auth: auth})
+	return p, err
+}
+
+// branch makes the task's branch or continues it: from the remote's, else from the
+// last checkpoint of an earlier attempt.
+func (r *Runner) branch(ctx context.Context, s scene, p place) (place, error) {
+	c, row, err := r.checkout(ctx, s, p)
+	if err != nil {
+		return p, err
+	}
+	made, err := c.Branch(ctx, p.Branch, p.Base)
+	if err != nil {
+		return p, err
+	}
+	if p.BaseSHA = made.Base; made.Continued {
+		if p.BaseSHA, err = c.MergeBase(ctx, "HEAD", "refs/remotes/origin/"+p.Base); err != nil {
+			return p, err
+		}
+	} else if ref, sha, err := r.lastCheckpoint(ctx, s); err != nil {
+		return p, err
+	} else if ref != "" {
+		_, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
+		if err != nil {
+			return p, err
+		}
+		if err := c.Restore(ctx, git.RestoreOptions{Ref: ref, SHA: sha, Auth: auth}); err != nil {
+			return p, err
+		}
+	}
+	return p, r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		_, err := r.cfg.Life.MoveExecution(ctx, tx, s.execution.ID, squad.ExecutionRunning, func(e *squad.Execution) { e.BaseSHA = p.BaseSHA })
+		return err
+	})
+}
+
+// checkpointRef is where a turn of an execution is kept outside its sandbox.
+func checkpointRef(executionID string, turn int) string {
+	return fmt.Sprintf("refs/squad/checkpoints/%s/%d", executionID, turn)
+}
+
+// lastCheckpoint finds what an earlier attempt at the task left, "" where nothing.
+func (r *Runner) lastCheckpoint(ctx context.Context, s scene) (ref, sha string, err error) {
+	past, err := r.cfg.Store.Executions(ctx, store.ExecutionFilter{TaskID: s.task.ID, Newest: true, Limit: 20})
+	if err != nil {
+		return "", "", err
+	}
+	for _, e := range past {
+		if e.ID != s.execution.ID && e.HeadSHA != "" && e.Turn > 0 {
+			return checkpointRef(e.ID, e.Turn), e.HeadSHA, nil
+		}
+	}
+	return "", "", nil
+}
+
+// resume wakes the sandbox for another turn. One that is gone is replaced, and the
+// work comes back from the branch.
+func (r *Runner) resume(ctx context.Context, s scene, p place, epoch int64) (place, error) {
+	row, err := r.cfg.Store.Sandbox(ctx, p.SandboxID)
+	if err != nil {
+		return p, err
+	}
+	if !row.Status.Final() {
+		if _, err = r.cfg.Sandboxes.Resume(ctx, squad.System(), p.SandboxID); err == nil {
+			return p, nil
+		}
+		if fresh, readErr := r.cfg.Store.Sandbox(ctx, p.SandboxID); readErr != nil || !fresh.Status.Final() {
+			return p, err
+		}
+	}
+	if p, err = r.makeSandbox(ctx, s, epoch); err != nil {
+		return p, err
+	}
+	if p, err = r.clone(ctx, s, p); err != nil {
+		return p, err
+	}
+	return r.branch(ctx, s, p)
+}
+
+// pause puts the sandbox's memory to disk while the execution waits.
+func (r *Runner) pause(ctx context.Context, p place) error {
+	row, err := r.cfg.Store.Sandbox(ctx, p.SandboxID)
+	if err != nil || row.Status != squad.SandboxRunning {
+		return err
+	}
+	_, err = r.cfg.Sandboxes.Pause(ctx, squad.System(), p.SandboxID)
+	return err
+}

@@ -1,0 +1,309 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	squad "agentsquad"
+	"agentsquad/internal/flow"
+	"agentsquad/internal/git"
+	"agentsquad/internal/store"
+)
+
+// settle ends an execution after its pull request was merged or closed.
+func (r *Runner) settle(ctx context.Context, id string, w wake) error {
+	defer r.ring()
+	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		e, err := tx.Execution(ctx, id)
+		if err != nil || e.Status.Final() {
+			return err
+		}
+		to, status, flag := squad.ExecutionSucceeded, squad.TaskDone, squad.FlagNone
+		if w.Kind != "merged" {
+			to, status, flag = squad.ExecutionCancelled, squad.TaskInReview, squad.FlagCancelled
+		}
+		if e, err = r.cfg.Life.MoveExecution(ctx, tx, id, to, func(e *squad.Execution) { e.Step, e.Error = squad.StepCleanup, w.Reason }); err != nil {
+			return err
+		}
+		if _, err := r.cfg.Life.Move(ctx, tx, e.TaskID, status, flag, w.Reason); err != nil {
+			return err
+		}
+		return r.startCleanup(ctx, tx, e, w.Kind == "merged")
+	})
+}
+
+// fail ends an execution that cannot go on: with another attempt, or with the
+// task's cause shown and the project manager told.
+func (r *Runner) fail(ctx context.Context, id string, cause error) error {
+	defer r.ring()
+	text := reason(cause)
+	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		e, err := tx.Execution(ctx, id)
+		if err != nil || e.Status.Final() {
+			return err
+		}
+		e, err = r.cfg.Life.MoveExecution(ctx, tx, id, squad.ExecutionFailed, func(e *squad.Execution) {
+			e.Error, e.ErrorCode = text, squad.CodeOf(cause)
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.startCleanup(ctx, tx, e, false); err != nil {
+			return err
+		}
+		s, err := tx.Squad(ctx, e.SquadID)
+		if err != nil {
+			return err
+		}
+		attempts := s.Config.MaxAttempts
+		if attempts <= 0 {
+			attempts = r.cfg.Limits.Attempts
+		}
+		if again(cause) && e.Attempt < attempts {
+			_, err := r.cfg.Life.StartExecution(ctx, tx, e.TaskID, e.MemberID)
+			return err
+		}
+		flag := squad.FlagFailed
+		if e.Attempt >= attempts {
+			flag = squad.FlagBlocked
+		}
+		t, err := r.cfg.Life.Move(ctx, tx, e.TaskID, squad.TaskInProgress, flag, text)
+		if err != nil {
+			return err
+		}
+		return r.escalate(ctx, tx, e, t, text)
+	})
+}
+
+// again says whether another attempt from the last checkpoint may go better. What a
+// person must mend first (a missing repository, a budget, a rule) is not tried again.
+func again(cause error) bool {
+	switch squad.CodeOf(cause) {
+	case squad.CodeProvider, squad.CodeUnavailable, squad.CodeTimeout, squad.CodeInternal:
+		return true
+	}
+	return false
+}
+
+// reason is the text of a failure, without the names of journal steps.
+func reason(err error) string {
+	var e *squad.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// escalate tells the squad's project manager, or everybody where there is none.
+func (r *Runner) escalate(ctx context.Context, tx *store.Tx, e squad.Execution, t squad.Task, cause string) error {
+	members, err := tx.Members(ctx, store.MemberFilter{SquadID: e.SquadID})
+	if err != nil {
+		return err
+	}
+	to := "squad"
+	for _, m := range members {
+		if m.Role == squad.RoleProjectManager && m.IsActive && m.ID != e.MemberID {
+			to = "member:" + m.ID
+			break
+		}
+	}
+	past, err := tx.Executions(ctx, store.ExecutionFilter{TaskID: t.ID})
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Task #%d %q is stuck: %s\n\nTried so far:\n", t.Number, t.Title, cause)
+	for _, p := range past {
+		fmt.Fprintf(&b, "- attempt %d, %d turn(s), %s: %s\n", p.Attempt, p.Turn, p.Status, orElse(p.Error, cause))
+	}
+	if e.HeadSHA != "" {
+		fmt.Fprintf(&b, "\nThe work so far is kept at commit %.10s; a retry continues from there.\n", e.HeadSHA)
+	}
+	from := "system"
+	if e.MemberID != "" {
+		from = "member:" + e.MemberID
+	}
+	return r.send(ctx, tx, squad.Message{SquadID: e.SquadID, TaskID: t.ID, ExecutionID: e.ID, From: from, To: to, Kind: "escalation", Body: b.String()})
+}
+
+// cleanupInput is what the clean-up after an execution begins with.
+type cleanupInput struct {
+	ExecutionID string `json:"execution_id"`
+	Merged      bool   `json:"merged"`
+}
+
+// startCleanup begins the clean-up in the transaction that ends the execution, so
+// that no end is without one. It is a flow of its own: the execution's may have
+// been cancelled.
+func (r *Runner) startCleanup(ctx context.Context, tx *store.Tx, e squad.Execution, merged bool) error {
+	return r.cfg.Flows.Start(ctx, tx, flow.Spec{
+		ID: "cleanup-" + e.ID, Name: flowCleanup, Queue: flowCleanup, Input: cleanupInput{ExecutionID: e.ID, Merged: merged},
+	})
+}
+
+// cleanup is the flow after an execution: the agent is stopped, its work made
+// safe, the sandbox kept or destroyed by policy, the branch removed after a merge.
+func (r *Runner) cleanup(c flow.Context) error {
+	var in cleanupInput
+	if err := c.Input(&in); err != nil {
+		return err
+	}
+	// Patient: a provider that is down for an hour must not leave a sandbox behind.
+	patient := flow.Retry{Attempts: 40, Backoff: 2 * time.Second, MaxBackoff: 5 * time.Minute, If: func(err error) bool {
+		return worthATry(err) || squad.CodeOf(err) == squad.CodeQuota
+	}}
+	var keep time.Duration
+	err := c.Do("secure", func(ctx context.Context) (any, error) { return r.secure(ctx, in) }, &keep, patient)
+	if err != nil {
+		return err
+	}
+	if keep > 0 {
+		if err := c.Do("pause", func(ctx context.Context) (any, error) { return nil, r.pauseKept(ctx, in.ExecutionID) }, nil, patient); err != nil {
+			return err
+		}
+		if err := c.Sleep("keep", keep); err != nil {
+			return err
+		}
+	}
+	if err := c.Do("destroy", func(ctx context.Context) (any, error) { return nil, r.destroy(ctx, in.ExecutionID) }, nil, patient); err != nil {
+		return err
+	}
+	return c.Do("branch", func(ctx context.Context) (any, error) { return nil, r.removeBranch(ctx, in) }, nil, patient)
+}
+
+// secure stops the agent and stores its work outside, and says how long the sandbox
+// is kept for debugging.
+func (r *Runner) secure(ctx context.Context, in cleanupInput) (time.Duration, error) {
+	e, err := r.cfg.Store.Execution(ctx, in.ExecutionID)
+	if err != nil || e.SandboxID == "" {
+		return 0, err
+	}
+	row, err := r.cfg.Store.Sandbox(ctx, e.SandboxID)
+	if err != nil || row.Status.Final() || row.ExecutionID != e.ID {
+		return 0, err // gone, or another attempt holds it now
+	}
+	s, err := r.scene(ctx, e.ID)
+	if err != nil {
+		return 0, err
+	}
+	keep := s.squad.Config.Cleanup.KeepSandbox
+	if in.Merged {
+		return keep, nil // everything is in the base branch
+	}
+	if _, err := r.cfg.Sandboxes.Resume(ctx, squad.System(), row.ID); err != nil {
+		return keep, r.unlessLost(ctx, row.ID, err)
+	}
+	if err := r.stopTurn(ctx, e); err != nil {
+		return keep, r.unlessLost(ctx, row.ID, err)
+	}
+	p := place{SandboxID: row.ID, Dir: s.dir(), Branch: git.TaskBranch(s.task.Number), Base: s.base(), BaseSHA: e.BaseSHA}
+	c, row, err := r.checkout(ctx, s, p)
+	if err != nil {
+		return keep, r.unlessLost(ctx, p.SandboxID, err)
+	}
+	exists, err := c.Exists(ctx)
+	if err != nil || !exists {
+		return keep, r.unlessLost(ctx, p.SandboxID, err)
+	}
+	err = r.keepWork(ctx, s, p, c, row, max(e.Turn, 1))
+	return keep, r.unlessLost(ctx, p.SandboxID, err)
+}
+
+// keepWork stores the working tree of an ended execution as a checkpoint.
+func (r *Runner) keepWork(ctx context.Context, s scene, p place, c *git.Checkout, row squad.Sandbox, turn int) error {
+	_, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
+	if err != nil {
+		return err
+	}
+	sha, err := c.Checkpoint(ctx, git.CheckpointOptions{
+		Ref: checkpointRef(s.execution.ID, turn), Message: "chore: keep work of an ended execution", Author: s.author(), Auth: auth,
+	})
+	if err != nil || sha == "" || sha == p.BaseSHA {
+		return err
+	}
+	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		e, err := tx.Execution(ctx, s.execution.ID)
+		if err != nil || e.HeadSHA == sha {
+			return err
+		}
+		e.HeadSHA, e.Turn = sha, turn
+		return tx.UpdateExecution(ctx, &e)
+	})
+}
+
+// unlessLost forgives an error of a sandbox that turned out to be gone.
+func (r *Runner) unlessLost(ctx context.Context, sandboxID string, err error) error {
+	if err == nil || errors.Is(err, errSandboxLost) {
+		return nil
+	}
+	if row, readErr := r.cfg.Store.Sandbox(ctx, sandboxID); readErr == nil && row.Status.Final() {
+		return nil
+	}
+	return err
+}
+
+func (r *Runner) pauseKept(ctx context.Context, executionID string) error {
+	e, err := r.cfg.Store.Execution(ctx, executionID)
+	if err != nil {
+		return err
+	}
+	return r.pause(ctx, place{SandboxID: e.SandboxID})
+}
+
+// destroy ends the sandbox of an execution, unless another attempt works in it, and
+// frees the member.
+func (r *Runner) destroy(ctx context.Context, executionID string) error {
+	e, err := r.cfg.Store.Execution(ctx, executionID)
+	if err != nil {
+		return err
+	}
+	if e.SandboxID != "" {
+		row, err := r.cfg.Store.Sandbox(ctx, e.SandboxID)
+		if err != nil && squad.CodeOf(err) != squad.CodeNotFound {
+			return err
+		}
+		if err == nil && row.ExecutionID == e.ID && !row.Status.Final() {
+			if err := r.cfg.Sandboxes.Destroy(ctx, squad.System(), row.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		for turn := 1; turn <= e.Turn; turn++ {
+			if err := tx.DeleteSetting(ctx, turnKey(e.ID, turn)); err != nil {
+				return err
+			}
+		}
+		if err := tx.DeleteSetting(ctx, reviewedKey(e.ID)); err != nil || e.MemberID == "" {
+			return err
+		}
+		m, err := tx.Member(ctx, e.MemberID)
+		if err != nil || m.CurrentTaskID != e.TaskID || m.SandboxID != e.SandboxID {
+			return ignoreNotFound(err) // busy with something else by now
+		}
+		return r.assign(ctx, tx, m.ID, func(m *squad.Member) { m.SandboxID, m.CurrentTaskID, m.GitContext = "", "", squad.GitContext{} })
+	})
+}
+
+func ignoreNotFound(err error) error {
+	if squad.CodeOf(err) == squad.CodeNotFound {
+		return nil
+	}
+	return err
+}
+
+func (r *Runner) removeBranch(ctx context.Context, in cleanupInput) error {
+	if !in.Merged {
+		return nil
+	}
+	s, err := r.scene(ctx, in.ExecutionID)
+	if err != nil || s.squad.Config.Cleanup.KeepBranch {
+		return err
+	}
+	err = r.cfg.Forges.DeleteBranch(ctx, s.repo, git.TaskBranch(s.task.Number))
+	r.lookForConflicts(s.repo.ID)
+	return err
+}
