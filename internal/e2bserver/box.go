@@ -24,6 +24,7 @@ type record struct {
 	Template string            `json:"template"`        // as shown to users
 	Alias    string            `json:"alias,omitempty"` // the name it was asked for by
 	Image    string            `json:"image"`           // the host's name of it
+	Base     string            `json:"base,omitempty"`  // and of the registry's image underneath
 	State    string            `json:"state"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`

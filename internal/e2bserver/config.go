@@ -44,6 +44,10 @@ type Config struct {
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// PrivateRegistries are host:port names of image registries that builds may
+	// use although they have private addresses.
+	PrivateRegistries []string
+
 	// MaxRunning bounds the running sandboxes of one owner. Defaults to 256.
 	MaxRunning int
 	// MaxLifetime bounds how long one may run from start or resume. Defaults to 24 h.

@@ -3,8 +3,6 @@ package e2bserver
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +30,7 @@ type construction struct {
 	build    build
 	plan     buildPlan
 	box      *box
+	base     string // the image underneath, if it came from a registry
 	step     string // as errors name it
 
 	env     map[string]string
@@ -57,7 +56,7 @@ func (s *Server) runBuild(ctx context.Context, owner, templateID string, work bu
 			b.Status, b.Reason, b.FailedStep = buildError, buildMessage(err), c.step
 			return save(s.library.dir, t.ID, t)
 		}
-		b.Status, b.Env, b.Workdir, b.User = buildReady, c.env, c.workdir, c.user
+		b.Status, b.Env, b.Workdir, b.User, b.Base = buildReady, c.env, c.workdir, c.user, c.base
 		for _, name := range b.Tags {
 			t.Tags[name] = tag{Build: b.ID, CreatedAt: b.FinishedAt}
 		}
@@ -132,6 +131,7 @@ func (c *construction) from(ctx context.Context) (string, error) {
 			return "", err
 		}
 		maps.Copy(c.env, t.Env)
+		c.base = t.Base
 		c.workdir, c.user = orDefault(t.Workdir, c.workdir), orDefault(t.User, c.user)
 		c.say("info", "[base] FROM template "+c.plan.FromTemplate)
 		return t.Image, nil
@@ -140,15 +140,16 @@ func (c *construction) from(ctx context.Context) (string, error) {
 	if isBaseImage(c.plan.FromImage) {
 		return baseTemplate, nil
 	}
-	sum := sha256.Sum256([]byte(c.owner + "\x00" + c.plan.FromImage))
-	name := imagePrefix + "oci-" + hex.EncodeToString(sum[:10])
-	source := ImageSource{Reference: c.plan.FromImage}
+	source := ImageSource{Reference: c.plan.FromImage, Dial: c.s.dialRegistry}
 	if c.plan.Registry != nil {
 		source.Username, source.Password = c.plan.Registry.Username, c.plan.Registry.Password
 	}
-	if err := c.s.host.ImportImage(ctx, source, name); err != nil {
+	name, env, err := c.s.host.ImportImage(ctx, source)
+	if err != nil {
 		return "", err
 	}
+	maps.Copy(c.env, env)
+	c.base = name
 	return name, nil
 }
 

@@ -62,7 +62,7 @@ func (s *Server) recordOf(body newSandbox, owner string, defaultTimeout time.Dur
 		return record{}, err
 	}
 	rec := record{
-		ID: newSandboxID(), Owner: owner, Template: t.ID, Alias: t.Alias, Image: t.Image,
+		ID: newSandboxID(), Owner: owner, Template: t.ID, Alias: t.Alias, Image: t.Image, Base: t.Base,
 		Metadata: body.Metadata, Env: merged(t.Env, body.EnvVars), Timeout: timeout,
 		AutoPause: body.AutoPause, AutoPauseMemory: body.AutoPauseMemory == nil || *body.AutoPauseMemory,
 		AutoResume:    body.AutoResume != nil && body.AutoResume.Enabled,

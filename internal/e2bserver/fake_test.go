@@ -67,7 +67,9 @@ func (h *fakeHost) Templates() ([]string, error) {
 	return names, nil
 }
 
-func (h *fakeHost) ImportImage(context.Context, e2bserver.ImageSource, string) error { return nil }
+func (h *fakeHost) ImportImage(context.Context, e2bserver.ImageSource) (string, map[string]string, error) {
+	return "", nil, errors.New("the double has no images")
+}
 
 func (h *fakeHost) RemoveTemplate(_ context.Context, name string) error {
 	h.mu.Lock()

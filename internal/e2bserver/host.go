@@ -19,8 +19,9 @@ type Host interface {
 	Recover(ctx context.Context) (map[string]Machine, error)
 	// Templates returns the names of all templates and snapshots.
 	Templates() ([]string, error)
-	// ImportImage makes a template from an OCI image.
-	ImportImage(ctx context.Context, source ImageSource, name string) error
+	// ImportImage makes a template from an OCI image and returns its name, which
+	// follows from the content, and what the image says about its processes.
+	ImportImage(ctx context.Context, source ImageSource) (name string, env map[string]string, err error)
 	// RemoveTemplate forgets a template or snapshot. Unknown names are no error.
 	RemoveTemplate(ctx context.Context, name string) error
 }
@@ -73,6 +74,8 @@ type ImageSource struct {
 	Reference string
 	Username  string
 	Password  string
+	// Dial makes the connections to the registry.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Usage is what a sandbox uses at one moment.

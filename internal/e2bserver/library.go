@@ -53,7 +53,8 @@ type tag struct {
 type build struct {
 	ID         string            `json:"id"`
 	Status     string            `json:"status"`
-	Image      string            `json:"image"` // the host's name of the result
+	Image      string            `json:"image"`          // the host's name of the result
+	Base       string            `json:"base,omitempty"` // that of the registry's image it stands on
 	Tags       []string          `json:"tags"`
 	CPU        int               `json:"cpu"`
 	MemoryMB   int64             `json:"memory_mb"`
@@ -72,6 +73,7 @@ type resolved struct {
 	ID       string
 	Alias    string
 	Image    string
+	Base     string
 	CPU      int
 	MemoryMB int64
 	Env      map[string]string
@@ -189,7 +191,7 @@ func (l *library) resolve(owner, text string) (resolved, error) {
 		return resolved{}, squad.Errorf(squad.CodeNotFound, "template '%s' has no finished build with tag '%s'", text, ref.tag)
 	}
 	out := resolved{
-		ID: t.ID, Image: b.Image, CPU: b.CPU, MemoryMB: b.MemoryMB,
+		ID: t.ID, Image: b.Image, Base: b.Base, CPU: b.CPU, MemoryMB: b.MemoryMB,
 		Env: maps.Clone(b.Env), Workdir: b.Workdir, User: b.User,
 	}
 	if len(t.Names) > 0 {
@@ -241,7 +243,7 @@ func (l *library) images() map[string]bool {
 	used := map[string]bool{}
 	for _, t := range l.templates {
 		for _, b := range t.Builds {
-			used[b.Image] = true
+			used[b.Image], used[b.Base] = true, true
 		}
 	}
 	return used

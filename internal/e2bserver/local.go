@@ -56,11 +56,6 @@ func (h localHost) Templates() ([]string, error) {
 	return names, nil
 }
 
-// ImportImage implements [Host].
-func (h localHost) ImportImage(context.Context, ImageSource, string) error {
-	return squad.Errorf(squad.CodeInvalid, "This server cannot import images")
-}
-
 // RemoveTemplate implements [Host].
 func (h localHost) RemoveTemplate(_ context.Context, name string) error {
 	err := h.rt.DeleteTemplate(name)

@@ -102,7 +102,7 @@ func (l *library) mayName(owner string, ref reference, snapshot bool) error {
 func (l *library) addSnapshot(rec record, ref reference, image string) (snapshotInfo, error) {
 	now := l.now().UTC()
 	b := &build{
-		ID: uuid.NewString(), Status: buildReady, Image: image, CPU: rec.CPU, MemoryMB: rec.MemoryMB,
+		ID: uuid.NewString(), Status: buildReady, Image: image, Base: rec.Base, CPU: rec.CPU, MemoryMB: rec.MemoryMB,
 		Env: rec.Env, Workdir: rec.Workdir, User: rec.User, CreatedAt: now, FinishedAt: now,
 	}
 	l.mu.Lock()

@@ -165,10 +165,11 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 	used := s.library.images()
 	for _, b := range s.all(func(*record) bool { return true }) {
-		used[b.view().Image] = true
+		rec := b.view()
+		used[rec.Image], used[rec.Base] = true, true
 	}
 	for _, name := range names {
-		if !strings.HasPrefix(name, imagePrefix) || used[name] || strings.HasPrefix(name, imagePrefix+"oci-") {
+		if !strings.HasPrefix(name, imagePrefix) || used[name] {
 			continue
 		}
 		err := s.host.RemoveTemplate(ctx, name)

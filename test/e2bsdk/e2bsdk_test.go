@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsquad/internal/e2bserver/e2btest"
+	"agentsquad/test/e2bsdk/e2btest"
 	"agentsquad/internal/gvisor"
 )
 
