@@ -79,8 +79,16 @@ func (f *files) download(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Type", contentType(path))
 		io.Copy(w, file)
 	default:
-		http.ServeContent(w, r, path, info.ModTime(), file)
+		http.ServeContent(wideWriter{w}, r, path, info.ModTime(), file)
 	}
+}
+
+// wideWriter copies in larger steps than the standard response does.
+type wideWriter struct{ http.ResponseWriter }
+
+// ReadFrom copies from r to the response.
+func (w wideWriter) ReadFrom(r io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{w.ResponseWriter}, struct{ io.Reader }{r}, make([]byte, 256<<10))
 }
 
 func sendGzip(w http.ResponseWriter, r *http.Request, file io.Reader, path string) {

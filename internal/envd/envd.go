@@ -98,7 +98,8 @@ func (s *Server) routes(procs *processes) http.Handler {
 		// compressing it costs more than it saves.
 		connect.WithCompressMinBytes(64 << 10),
 	}
-	mux.Handle(processconnect.NewProcessHandler(procs, options...))
+	path, handler := processconnect.NewProcessHandler(procs, options...)
+	mux.Handle(path, batched(handler))
 	mux.Handle(filesystemconnect.NewFilesystemHandler(s.files, options...))
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")

@@ -16,6 +16,7 @@ import (
 const (
 	pipeChunk = 32 << 10
 	ptyChunk  = 16 << 10
+	pipeSize  = 256 << 10
 	// queueChunks is how far a process may run ahead of one reader.
 	queueChunks = 16
 	// ptyLinger is how long a terminal is read after its shell has gone: what
@@ -252,6 +253,7 @@ func (r *running) follow(ctx context.Context, sub *reader, keepalive time.Durati
 	for {
 		select {
 		case event := <-sub.events:
+			hold(ctx, len(sub.events) > 0)
 			if err := send(event); err != nil {
 				return err
 			}
@@ -270,6 +272,7 @@ func (r *running) follow(ctx context.Context, sub *reader, keepalive time.Durati
 }
 
 func (r *running) finish(ctx context.Context, sub *reader, send func(*process.ProcessEvent) error) error {
+	hold(ctx, true) // the end of the response sends it all
 	for {
 		select {
 		case event := <-sub.events:

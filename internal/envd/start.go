@@ -124,6 +124,7 @@ func (w *wiring) pipe(fd int) (*os.File, error) {
 		theirs, ours = p[0], p[1]
 	}
 	w.give(fd, theirs, nil)
+	unix.FcntlInt(uintptr(ours), unix.F_SETPIPE_SZ, pipeSize) // best effort: fewer turns between writer and reader
 	syscall.SetNonblock(ours, true)
 	return os.NewFile(uintptr(ours), "pipe"), nil
 }

@@ -40,13 +40,13 @@ type Session struct {
 // Streams that the sandbox opens are handed to accept, each on a goroutine of its
 // own; accept must close the connection it is given.
 func Server(conn net.Conn, accept func(Header, net.Conn)) *Session {
-	mux, err := yamux.Server(conn, muxConfig())
+	mux, err := yamux.Server(&frameConn{Conn: conn}, muxConfig())
 	return start(mux, err, accept, maxFromBox)
 }
 
 // Client runs the sandbox's side of a tunnel over conn.
 func Client(conn net.Conn, accept func(Header, net.Conn)) *Session {
-	mux, err := yamux.Client(conn, muxConfig())
+	mux, err := yamux.Client(&frameConn{Conn: conn}, muxConfig())
 	return start(mux, err, accept, maxFromHost)
 }
 
