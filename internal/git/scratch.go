@@ -2,9 +2,11 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Scratch is a place for objects that may be thrown away: git run with its Env
@@ -112,6 +114,26 @@ func keepFolder(from, to string) error {
 func (s *Scratch) Close() error {
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("remove scratch: %w", err)
+	}
+	return nil
+}
+
+// ClearScratch removes scratches that are older than age: what a server that was
+// killed left behind.
+func ClearScratch(gitDir string, age time.Duration) error {
+	parent := filepath.Join(gitDir, "squad-scratch")
+	entries, err := os.ReadDir(parent)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read scratch: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < age {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil {
+			return fmt.Errorf("remove scratch: %w", err)
+		}
 	}
 	return nil
 }

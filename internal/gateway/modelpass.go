@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	squad "agentsquad"
+	"agentsquad/internal/event"
+	"agentsquad/internal/store"
+)
+
+// kept are the request headers that reach the provider. All others stay here:
+// whatever the sandbox sends as a credential is not one.
+var kept = []string{"Content-Type", "Accept", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "X-Stainless-Lang", "X-Stainless-Package-Version", "Idempotency-Key"}
+
+// dropped are the answer's headers that stay here, besides those of the connection.
+var dropped = map[string]bool{
+	"Connection": true, "Keep-Alive": true, "Transfer-Encoding": true, "Upgrade": true, "Trailer": true, "Proxy-Authenticate": true, "Set-Cookie": true,
+	"Alt-Svc": true, "Strict-Transport-Security": true, "Openai-Organization": true, "Openai-Project": true, "Anthropic-Organization-Id": true,
+}
+
+// pass sends a call to the provider and its answer back, byte for byte. With a
+// meter the answer is read on the way.
+func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, key string, meter *meter) error {
+	address := *call.upstream
+	// SDKs of OpenAI have /v1 in the base address, and so may a member's.
+	base := strings.TrimSuffix(strings.TrimSuffix(address.Path, "/"), "/v1")
+	address.Path, address.RawQuery = base+"/"+call.path, r.URL.RawQuery
+	req, err := http.NewRequestWithContext(r.Context(), r.Method, address.String(), bytes.NewReader(call.body))
+	if err != nil {
+		return fmt.Errorf("make model request: %w", err)
+	}
+	for _, name := range kept {
+		if v := r.Header.Values(name); len(v) > 0 {
+			req.Header[name] = v
+		}
+	}
+	if call.provider == "anthropic" {
+		req.Header.Set("X-Api-Key", key)
+	} else {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := m.transport.RoundTrip(req)
+	if err != nil {
+		if r.Context().Err() != nil {
+			return nil
+		}
+		return squad.Wrap(squad.CodeUnavailable, err, "%s could not be reached", call.provider)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		// The provider's own words may quote the key.
+		return squad.Errorf(squad.CodeProvider, "%s refused the server's key (status %d)", call.provider, resp.StatusCode)
+	}
+	for name, values := range resp.Header {
+		if !dropped[name] && !(call.dropOwn && name == "Content-Length") {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(resp.StatusCode)
+	if meter == nil || resp.StatusCode >= 300 {
+		io.Copy(w, resp.Body) //nolint:errcheck // the client is gone, or the provider; both see it
+		return nil
+	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		m.stream(w, resp.Body, meter, call.dropOwn)
+		return nil
+	}
+	m.whole(w, resp.Body, meter)
+	return nil
+}
+
+const maxAnswer = 64 << 20
+
+// whole passes a single JSON answer on.
+func (m *models) whole(w http.ResponseWriter, body io.Reader, meter *meter) {
+	var copied bytes.Buffer
+	io.Copy(w, io.TeeReader(io.LimitReader(body, maxAnswer), &copied)) //nolint:errcheck // the client is gone; what came is counted
+	meter.read(copied.Bytes())
+}
+
+// stream passes events on as they come. When the client goes, the provider's stream
+// ends with the request's context, and what was seen so far is counted.
+func (m *models) stream(w http.ResponseWriter, body io.Reader, meter *meter, drop bool) {
+	cut := &events{meter: meter, drop: drop}
+	out := &flusher{w: w}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			if send := cut.write(buf[:n]); len(send) > 0 {
+				if _, err := out.Write(send); err != nil {
+					break
+				}
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if rest := cut.rest(); len(rest) > 0 {
+		out.Write(rest) //nolint:errcheck // the client is gone
+	}
+}
+
+// record enters a call in the books. One whose usage never came, because it was cut
+// off, is estimated from what passed; one that failed cost nothing.
+func (m *models) record(ctx context.Context, call *modelCall, meter *meter) error {
+	used := meter.tokens
+	if meter.text == 0 {
+		return nil
+	}
+	if !meter.done {
+		used.in = max(used.in, int64(len(call.body))/4)
+		used.out = max(used.out, meter.text/16)
+	}
+	u := squad.Usage{
+		ExecutionID: call.execution.ID, TaskID: call.task.ID, MemberID: call.member.ID, SquadID: call.squad.ID, SandboxID: call.sandbox.ID,
+		Provider: call.provider, Model: meter.model, TokensIn: used.in, TokensOut: used.out, TokensCached: used.cacheRead, CostUSD: call.price.cost(used),
+	}
+	err := m.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		u.ID = ""
+		if err := tx.AddUsage(ctx, &u); err != nil {
+			return err
+		}
+		return tx.Append(ctx, call.event(squad.EventUsage, event.Payload(u)))
+	})
+	if err != nil {
+		m.cfg.Log.ErrorContext(ctx, "model call is not in the books", "task_id", call.task.ID, "model", u.Model, "cost_usd", u.CostUSD, "error", err)
+	}
+	return nil
+}

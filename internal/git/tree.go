@@ -1,0 +1,84 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TreeSpec describes a checkout that is made on the host to be used elsewhere.
+type TreeSpec struct {
+	Dir       string // empty folder that becomes the checkout
+	Objects   string // objects folder of the repository on the host
+	Alternate string // where that folder is seen from inside, written into the checkout
+	Commit    string
+	Branch    string
+	Origin    string // address of the remote, as seen from inside
+}
+
+// CheckoutTree checks a commit out into a folder that has no objects of its own: it
+// borrows them from a repository that will be mounted beside it. Times of all files
+// are fixed and the index is refreshed after that, with the comparison of files
+// reduced to what an image keeps, so that the first git status inside finds
+// everything clean without reading a file.
+func CheckoutTree(ctx context.Context, r *Runner, s TreeSpec) error {
+	if !ValidSHA(s.Commit) || !ValidBranch(s.Branch) || strings.ContainsAny(s.Alternate+s.Origin+s.Branch, "\n\"\\") {
+		return errors.New("check out tree: unusable description")
+	}
+	if _, err := r.Run(ctx, Call{Dir: s.Dir, Args: []string{"init", "--quiet", "--template=", "-b", s.Branch}}); err != nil {
+		return fmt.Errorf("check out tree: %w", err)
+	}
+	gitDir := filepath.Join(s.Dir, ".git")
+	config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"+
+		"\tcheckStat = minimal\n\ttrustctime = false\n[remote \"origin\"]\n\turl = \"%s\"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"+
+		"[branch \"%s\"]\n\tremote = origin\n\tmerge = \"refs/heads/%s\"\n[gc]\n\tauto = 0\n", s.Origin, s.Branch, s.Branch)
+	refs := fmt.Sprintf("# pack-refs with: peeled fully-peeled sorted \n%s refs/heads/%s\n%s refs/remotes/origin/%s\n", s.Commit, s.Branch, s.Commit, s.Branch)
+	for name, text := range map[string]string{"config": config, "packed-refs": refs} {
+		if err := os.WriteFile(filepath.Join(gitDir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("check out tree: %w", err)
+		}
+	}
+	env := []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + s.Objects}
+	if _, err := r.Run(ctx, Call{Dir: s.Dir, Env: env, Args: []string{"reset", "--hard", "--quiet", s.Commit}, Timeout: 10 * time.Minute}); err != nil {
+		return fmt.Errorf("check out tree: %w", err)
+	}
+	if err := fixTimes(ctx, s.Dir, time.Unix(1_000_000_000, 0)); err != nil {
+		return fmt.Errorf("fix times of tree: %w", err)
+	}
+	if _, err := r.Run(ctx, Call{Dir: s.Dir, Env: append(env, "GIT_OPTIONAL_LOCKS=1"), Args: []string{"update-index", "-q", "--refresh"}, Timeout: 10 * time.Minute}); err != nil {
+		return fmt.Errorf("refresh index of tree: %w", err)
+	}
+	info := filepath.Join(gitDir, "objects", "info")
+	if err := os.MkdirAll(info, 0o755); err != nil {
+		return fmt.Errorf("check out tree: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(info, "alternates"), []byte(s.Alternate+"\n"), 0o644); err != nil {
+		return fmt.Errorf("check out tree: %w", err)
+	}
+	return nil
+}
+
+// fixTimes gives all files outside .git one time in the past. Git takes files that
+// are as young as its index for possibly changed and would read them all.
+func fixTimes(ctx context.Context, dir string, at time.Time) error {
+	stamp := []unix.Timespec{unix.NsecToTimespec(at.UnixNano()), unix.NsecToTimespec(at.UnixNano())}
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if d.IsDir() {
+			if d.Name() == ".git" && filepath.Dir(path) == dir {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		return unix.UtimesNanoAt(unix.AT_FDCWD, path, stamp, unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
