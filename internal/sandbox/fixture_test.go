@@ -76,9 +76,13 @@ func (h *house) start(change func(*sandbox.Config)) *sandbox.Service {
 
 func client(t *testing.T, url string) *e2b.Client {
 	t.Helper()
+	return must(url)
+}
+
+func must(url string) *e2b.Client {
 	c, err := e2b.New(e2b.Config{APIKey: "e2b_00", APIURL: url, SandboxURL: url})
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return c
 }
