@@ -107,6 +107,7 @@ func (g *Gateway) forward(ctx context.Context, m *git.Mirror, branch, old, sha s
 		Dir: m.Dir(), Auth: auth, Progress: progress, Timeout: 5 * time.Minute,
 		Args: []string{"push", "--progress", "--no-verify", "--force-with-lease=" + ref + ":" + lease, "--", m.URL(), sha + ":" + ref},
 	})
+	ctx = context.WithoutCancel(ctx) // what upstream has taken is noted in any case
 	kind := git.KindOf(err)
 	if err != nil && kind != git.KindRejected && kind != git.KindRefused {
 		return err

@@ -179,7 +179,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // Run does the background work until ctx ends: pushes that wait for upstream, old
 // tree images, the radar.
 func (g *Gateway) Run(ctx context.Context) error {
-	tick := time.NewTicker(min(g.cfg.RetryPending, 15*time.Second))
+	tick := time.NewTicker(max(50*time.Millisecond, min(g.cfg.RetryPending, 15*time.Second)))
 	defer tick.Stop()
 	if err := g.findPending(ctx); err != nil {
 		g.cfg.Log.WarnContext(ctx, "pushes that wait were not all found", "error", err)

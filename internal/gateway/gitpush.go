@@ -16,7 +16,7 @@ import (
 	"agentsquad/internal/store"
 )
 
-const pushCapabilities = "report-status side-band-64k quiet ofs-delta object-format=sha1 agent=squad"
+const pushCapabilities = "report-status delete-refs side-band-64k quiet ofs-delta object-format=sha1 agent=squad"
 
 // mayPush says whether the caller may push to the repository at all.
 func (t *target) mayPush() error {
