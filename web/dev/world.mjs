@@ -175,6 +175,10 @@ export function makeWorld(taskCount) {
       if (noun === 'credentials') return list(credentials)
       if (noun === 'users') return list([world.me])
       if (noun === 'doctor') return list(checks)
+      if (noun === 'templates') return list([{ id: '1', name: 'base', provider: 'local', source: 'host', status: 'ready', cpu: 2, memory_mb: 2048, disk_mb: 8192, size_bytes: 412_000_000, created_at: at(4000) }])
+      if (noun === 'tokens') return list([{ id: '1', kind: 'user', name: 'laptop', prefix: 'sq_4f2', scopes: [], created_at: at(400), last_used_at: at(3) }, { id: '2', kind: 'e2b', name: 'sdk', prefix: 'e2b_91', scopes: [], created_at: at(400) }])
+      if (noun === 'insights') return { body: { executions: { succeeded: 41, failed: 4, cancelled: 2, running: 7 }, tasks: {}, cost_usd: 87.31, tokens_in: 9_120_000, tokens_out: 610_000, duration_ms: { count: 47, p50: 412_000, p95: 1_910_000 }, start_ms: { count: 60, p50: 143, p95: 310 }, pulls: {}, success_rate: 0.87 } }
+      if (noun === 'git-operations') return list(Array.from({ length: 90 }, (_, i) => ({ id: String(i), kind: pick(['clone', 'push', 'commit', 'branch', 'rebase'], i), status: i % 23 === 4 ? 'failed' : 'succeeded', attempts: i % 11 === 0 ? 2 : 1, duration_ms: 20 + (i * 37) % 800, exit_code: 0, created_at: at(i) })))
       if (noun === 'version') return { body: { version: '0.1.0', go: 'go1.26.8', database: 'sqlite', schema: 7 } }
       if (noun === 'sse') return { body: { last_seq: seq, subscribers: 3, delivered: 10_321, cut_off: 0 } }
       if (noun === 'audit') return list(Array.from({ length: 30 }, (_, i) => ({ id: String(i), at: at(i * 7), actor: `user:${world.me.id}`, action: pick(['task.create', 'task.move', 'sandbox.kill', 'member.update'], i), subject: pick(tasks, i).id, remote: '127.0.0.1' })))

@@ -1,10 +1,13 @@
 import { queryOptions } from '@tanstack/react-query'
-import { all, api, request } from './client'
+import { all, api, apiPath, request } from './client'
 import { keys } from './keys'
 import type { FileInfo, PoolState, Sandbox, SandboxSample } from './types'
 
 export const sandboxesQuery = (squad: string) =>
-  queryOptions({ queryKey: keys.sandboxes(squad), queryFn: ({ signal }) => all<Sandbox>('/sandboxes', { squad_id: squad }, 2000, signal) })
+  queryOptions({ queryKey: keys.sandboxes(squad), queryFn: ({ signal }) => all<Sandbox>('/sandboxes', { squad_id: squad, status: 'created,running,paused,error' }, 2000, signal) })
+
+/** Those of every squad that one may see, the newest first, gone ones too. */
+export const allSandboxesQuery = queryOptions({ queryKey: keys.allSandboxes, queryFn: ({ signal }) => all<Sandbox>('/sandboxes', { newest: true, limit: 500 }, 500, signal) })
 
 export const samplesQuery = (id: string) =>
   queryOptions({ queryKey: keys.samples(id), queryFn: ({ signal }) => all<SandboxSample>(`/sandboxes/${id}/metrics`, {}, 200, signal), refetchInterval: 10_000, retry: false })
@@ -35,4 +38,5 @@ export const pauseSandbox = (id: string) => post(`${id}/pause`)
 export const resumeSandbox = (id: string) => post(`${id}/resume`)
 export const forkSandbox = (id: string, count: number) => api<{ items: Sandbox[] }>(`/sandboxes/${id}/fork`, { method: 'POST', body: { count } })
 export const killSandbox = (id: string) => api<void>(`/sandboxes/${id}`, { method: 'DELETE' })
+export const contentURL = (id: string, path: string) => apiPath(`/sandboxes/${id}/files/content`, { path })
 export const createSandbox = (body: { squad_id: string; template?: string; repository_id?: string }) => post('', body)

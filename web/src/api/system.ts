@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api } from './client'
 import { keys } from './keys'
-import type { AuditEntry, Check, User } from './types'
+import type { APIToken, AuditEntry, Check, ExecutionStatus, GitOperation, TaskStatus, Template, User } from './types'
 
 export interface Version { version: string; go?: string; commit?: string; database?: string; schema?: number }
 export interface StreamStats { last_seq?: number; subscribers?: number; [name: string]: unknown }
@@ -19,3 +19,29 @@ export const usageQuery = (squad: string, by: 'day' | 'member' | 'task' | 'model
     staleTime: 30_000,
     queryFn: ({ signal }) => all<UsageRow>('/usage', { squad_id: squad, by, days }, 1000, signal),
   })
+
+export const templatesQuery = queryOptions({ queryKey: keys.templates, queryFn: ({ signal }) => all<Template>('/templates', {}, 500, signal), retry: false })
+
+export interface Spread { count: number; p50: number; p95: number }
+export interface Insights {
+  executions: Partial<Record<ExecutionStatus, number>>
+  tasks: Partial<Record<TaskStatus, number>>
+  cost_usd: number
+  tokens_in: number
+  tokens_out: number
+  duration_ms: Spread
+  start_ms: Spread
+  pulls: Partial<Record<'open' | 'merged' | 'closed', number>>
+  success_rate: number
+}
+
+export const insightsQuery = (squad: string, days: number) =>
+  queryOptions({ queryKey: keys.insights(squad, days), staleTime: 30_000, queryFn: ({ signal }) => api<Insights>('/insights', { query: { squad_id: squad, days }, signal }) })
+
+/** The newest git operations of the installation; for administrators. */
+export const gitOperationsQuery = queryOptions({ queryKey: keys.gitOperations, queryFn: ({ signal }) => all<GitOperation>('/git-operations', { newest: true, limit: 2000 }, 2000, signal), staleTime: 30_000, retry: false })
+
+export interface NewToken { name: string; kind: 'user' | 'e2b'; scopes?: string[]; expires_in?: number }
+export const tokensQuery = queryOptions({ queryKey: keys.tokens, queryFn: ({ signal }) => all<APIToken>('/tokens', {}, 1000, signal), retry: false })
+export const createToken = (body: NewToken) => api<APIToken & { secret: string }>('/tokens', { method: 'POST', body })
+export const deleteToken = (id: string) => api<void>(`/tokens/${id}`, { method: 'DELETE' })

@@ -340,3 +340,30 @@ export const EVENT_TYPES: readonly EventType[] = [
 ]
 
 export interface Page<T> { items: T[]; next?: string }
+
+export interface Template {
+  id: string
+  name: string
+  squad_id?: string
+  provider: string
+  source?: string
+  status: 'building' | 'ready' | 'error'
+  error?: string
+  cpu: number
+  memory_mb: number
+  disk_mb: number
+  size_bytes: number
+  created_at: string
+}
+
+export interface APIToken {
+  id: string
+  user_id?: string
+  kind: 'user' | 'agent' | 'e2b' | 'session' | 'sign_in'
+  name: string
+  scopes: string[] | null
+  prefix: string
+  expires_at?: string
+  last_used_at?: string
+  created_at: string
+}

@@ -84,6 +84,7 @@ function applyRow(cache: QueryClient, event: SquadEvent): void {
     case 'sandbox_status':
     case 'sandbox_terminated':
       cache.setQueryData(keys.sandboxes(squad), (list: typeof event.payload[] | undefined) => upsert(list, event.payload))
+      cache.setQueryData(keys.allSandboxes, (list: typeof event.payload[] | undefined) => upsert(list, event.payload))
       return
     case 'message_sent':
       cache.setQueryData(keys.messages(squad), (list: typeof event.payload[] | undefined) => upsert(list, event.payload))

@@ -1,1 +1,69 @@
-export function SandboxesPage() { return null }
+import { useQuery } from '@tanstack/react-query'
+import { Box } from 'lucide-react'
+import { useState } from 'react'
+import { allSandboxesQuery, poolQuery } from '@/api/sandboxes'
+import { membersQuery, squadsQuery } from '@/api/squads'
+import { tasksQuery } from '@/api/tasks'
+import { Header } from '@/app/Header'
+import { useSquad } from '@/app/SquadContext'
+import { count, percent, usd } from '@/format/number'
+import { Segmented } from '@/ui/Segmented'
+import { Empty, ErrorState, Rows } from '@/ui/States'
+import { SandboxRow } from './SandboxRow'
+
+type Shown = 'live' | 'lost' | 'all'
+
+export function SandboxesPage() {
+  const squad = useSquad()
+  const sandboxes = useQuery(allSandboxesQuery)
+  const members = useQuery(membersQuery(squad.id))
+  const tasks = useQuery(tasksQuery(squad.id))
+  const squads = useQuery(squadsQuery)
+  const [shown, setShown] = useState<Shown>('live')
+  const all = (sandboxes.data ?? []).toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
+  const live = all.filter((each) => each.status === 'running' || each.status === 'paused' || each.status === 'created')
+  const lost = all.filter((each) => each.status === 'error')
+  const rows = shown === 'live' ? live : shown === 'lost' ? lost : all
+  return (
+    <>
+      <Header title="Sandboxes" about={sandboxes.data && `${count(live.length, 'sandbox', 'sandboxes')} alive, ${usd(live.reduce((sum, each) => sum + each.cost_usd, 0))}`}>
+        <Segmented label="Which sandboxes" value={shown} onChange={setShown} options={[{ value: 'live', label: `Alive ${live.length}` }, { value: 'lost', label: `Lost ${lost.length}` }, { value: 'all', label: 'All' }]} />
+      </Header>
+      <div className="min-h-0 flex-1 space-y-4 overflow-y-auto p-4 sm:p-5">
+        <Pools />
+        {sandboxes.isPending && <Rows what="the sandboxes" />}
+        {sandboxes.isError && !sandboxes.data && <ErrorState error={sandboxes.error} what="The sandboxes" retry={() => void sandboxes.refetch()} />}
+        {sandboxes.data && rows.length === 0 && (
+          <Empty icon={<Box aria-hidden />} title={shown === 'lost' ? 'None was lost' : 'No sandbox is alive'}>{shown === 'lost' ? 'The reaper compares the provider’s list with ours and shows here what does not fit.' : 'One opens as soon as a task starts.'}</Empty>
+        )}
+        {rows.length > 0 && (
+          <ul className="divide-y rounded-lg border bg-surface shadow-card">
+            {rows.map((each) => (
+              <SandboxRow
+                key={each.id} sandbox={each}
+                member={members.data?.find((member) => member.id === each.agent_id)}
+                task={tasks.data?.find((task) => task.id === each.task_id)}
+                foreign={each.squad_id && each.squad_id !== squad.id ? (squads.data?.find((other) => other.id === each.squad_id)?.name ?? 'another squad') : undefined}
+              />
+            ))}
+          </ul>
+        )}
+      </div>
+    </>
+  )
+}
+
+function Pools() {
+  const pool = useQuery(poolQuery)
+  if (!pool.data || pool.data.length === 0) return null
+  return (
+    <ul aria-label="Warm pools" className="flex flex-wrap gap-3">
+      {pool.data.map((each) => (
+        <li key={`${each.provider}/${each.template}`} className="rounded-lg border bg-surface px-4 py-3 text-sm shadow-card">
+          <p className="text-xs text-muted">Warm pool · {each.provider}/{each.template}</p>
+          <p className="mt-1"><b className="tabular text-lg font-semibold">{each.waiting}</b> <span className="text-muted">waiting of {each.min}–{each.max}</span> <span className="ml-3 text-muted">hit rate <b className="tabular font-medium text-ink">{percent(each.hits, each.hits + each.misses)}</b></span></p>
+        </li>
+      ))}
+    </ul>
+  )
+}

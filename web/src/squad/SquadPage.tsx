@@ -1,1 +1,39 @@
-export function SquadPage() { return null }
+import { Boxes, FolderGit2, KeyRound, SlidersHorizontal, Users } from 'lucide-react'
+import { useState } from 'react'
+import { Header } from '@/app/Header'
+import { useSquad } from '@/app/SquadContext'
+import { TabBar, TabPanel, TabsRoot } from '@/ui/Tabs'
+import { Credentials } from './Credentials'
+import { Members } from './Members'
+import { Policy } from './Policy'
+import { Repositories } from './Repositories'
+import { Templates } from './Templates'
+
+const PANEL = 'min-h-0 flex-1 overflow-y-auto'
+
+export function SquadPage() {
+  const squad = useSquad()
+  const [tab, setTab] = useState('members')
+  return (
+    <>
+      <Header title={squad.name} about={squad.description || 'Who works here, on what, and within which limits'} />
+      <TabsRoot value={tab} onValueChange={setTab} className="flex min-h-0 flex-1 flex-col">
+        <TabBar
+          label="Squad"
+          tabs={[
+            { value: 'members', label: 'Members', icon: <Users aria-hidden /> },
+            { value: 'repositories', label: 'Repositories', icon: <FolderGit2 aria-hidden /> },
+            { value: 'credentials', label: 'Credentials', icon: <KeyRound aria-hidden /> },
+            { value: 'policy', label: 'Budget and policy', icon: <SlidersHorizontal aria-hidden /> },
+            { value: 'templates', label: 'Templates', icon: <Boxes aria-hidden /> },
+          ]}
+        />
+        <TabPanel value="members" className={PANEL}><Members squad={squad.id} /></TabPanel>
+        <TabPanel value="repositories" className={PANEL}><Repositories squad={squad.id} /></TabPanel>
+        <TabPanel value="credentials" className={PANEL}><Credentials squad={squad.id} /></TabPanel>
+        <TabPanel value="policy" className={PANEL}><Policy key={squad.id} squad={squad} /></TabPanel>
+        <TabPanel value="templates" className={PANEL}><Templates /></TabPanel>
+      </TabsRoot>
+    </>
+  )
+}

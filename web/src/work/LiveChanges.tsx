@@ -1,0 +1,19 @@
+import { useQuery } from '@tanstack/react-query'
+import { FileDiff as Icon } from 'lucide-react'
+import { taskDiffQuery } from '@/api/tasks'
+import type { Execution } from '@/api/types'
+import { FileChange } from '@/task/FileChange'
+import { Empty, ErrorState, Rows } from '@/ui/States'
+
+const EVERY_MS = 4000
+
+/** The agent's changes against the base, read again while it works. */
+export default function LiveChanges({ execution }: { execution: Execution | undefined }) {
+  const running = execution?.status === 'running'
+  const diff = useQuery({ ...taskDiffQuery(execution?.task_id ?? ''), enabled: Boolean(execution), staleTime: 0, refetchInterval: running ? EVERY_MS : false })
+  if (!execution) return <Empty icon={<Icon aria-hidden />} title="No work yet">Changes appear here as the agent makes them.</Empty>
+  if (diff.isPending) return <Rows what="the changes" />
+  if (diff.isError && !diff.data) return <ErrorState error={diff.error} what="The changes" retry={() => void diff.refetch()} />
+  if (diff.data.files.length === 0) return <Empty icon={<Icon aria-hidden />} title="Nothing has changed yet">{running ? 'The agent has not touched a file so far.' : 'The branch is the same as its base.'}</Empty>
+  return <div className="mx-auto max-w-5xl space-y-4 p-4">{diff.data.files.map((file) => <FileChange key={file.path} file={file} mode="inline" comments={[]} squad={execution.squad_id} />)}</div>
+}
