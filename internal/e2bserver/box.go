@@ -56,7 +56,14 @@ type record struct {
 type live struct {
 	ctx       context.Context // ends with the run; all its streams hang on it
 	end       context.CancelCauseFunc
-	transport *http.Transport
+	transport *http.Transport // to envd
+	ports     *http.Transport // to everything else
+}
+
+// drop closes the connections that wait for a next request.
+func (l *live) drop() {
+	l.transport.CloseIdleConnections()
+	l.ports.CloseIdleConnections()
 }
 
 // box is one sandbox as the server holds it.
@@ -147,7 +154,7 @@ func (b *box) stop(cause error) {
 	b.mu.Unlock()
 	if run != nil {
 		run.end(cause)
-		run.transport.CloseIdleConnections()
+		run.drop()
 	}
 }
 

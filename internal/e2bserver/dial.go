@@ -25,10 +25,17 @@ const envdVersion = "0.6.4"
 // host itself, without a token.
 const controlHost = "control"
 
+// How long connections are kept. Envd keeps them longer than we do; servers on
+// other ports are strangers, and Node's close after five seconds.
+const (
+	envdIdle = 90 * time.Second
+	portIdle = 4 * time.Second
+)
+
 // newTransport makes the HTTP client of one run of a sandbox. Connections are
 // streams of its tunnel and are kept for the next request: opening one costs a
 // round trip into the sandbox.
-func newTransport(b *box) *http.Transport {
+func newTransport(b *box, idle time.Duration) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			b.mu.Lock()
@@ -43,7 +50,7 @@ func newTransport(b *box) *http.Transport {
 		DisableCompression:  true,
 		MaxIdleConns:        64,
 		MaxIdleConnsPerHost: 32,
-		IdleConnTimeout:     90 * time.Second,
+		IdleConnTimeout:     idle,
 		ReadBufferSize:      64 << 10,
 		WriteBufferSize:     64 << 10,
 	}

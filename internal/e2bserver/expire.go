@@ -56,7 +56,7 @@ func (s *Server) lose(b *box, run *live, why string) {
 		return
 	}
 	run.end(errKilled)
-	run.transport.CloseIdleConnections()
+	run.drop()
 	ctx, cancel := detach(context.Background())
 	defer cancel()
 	s.lost(ctx, b.id, why)

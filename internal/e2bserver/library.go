@@ -180,6 +180,9 @@ func (l *library) resolve(owner, text string) (resolved, error) {
 	if ref.name == baseTemplate && (ref.namespace == "" || ref.namespace == "e2b") {
 		return resolved{ID: baseTemplate, Alias: baseTemplate, Image: baseTemplate}, nil
 	}
+	if ref.name == interpreterTemplate && ref.namespace == "" {
+		return resolved{ID: interpreterTemplate, Alias: interpreterTemplate, Image: interpreterImage()}, nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.find(owner, ref)

@@ -88,7 +88,7 @@ func (s *Server) welcome(ctx context.Context, b *box, message string) (*box, err
 // for its end.
 func (s *Server) wake(b *box) {
 	ctx, end := context.WithCancelCause(context.Background())
-	run := &live{ctx: ctx, end: end, transport: newTransport(b)}
+	run := &live{ctx: ctx, end: end, transport: newTransport(b, envdIdle), ports: newTransport(b, portIdle)}
 	b.mu.Lock()
 	b.run = run
 	done := b.machine.Done()

@@ -142,7 +142,11 @@ type byRun struct{}
 
 // RoundTrip implements [http.RoundTripper].
 func (byRun) RoundTrip(r *http.Request) (*http.Response, error) {
-	return r.Context().Value(routeKey{}).(route).run.transport.RoundTrip(r)
+	rt := r.Context().Value(routeKey{}).(route)
+	if rt.port == envdPort {
+		return rt.run.transport.RoundTrip(r)
+	}
+	return rt.run.ports.RoundTrip(r)
 }
 
 // rewrite turns a request into the one that is sent inside. Keys for the host

@@ -77,7 +77,7 @@ func (s *Server) interrupted(b *box, do func() error) error {
 	run := b.run
 	b.mu.Unlock()
 	if run != nil {
-		run.transport.CloseIdleConnections()
+		run.drop()
 	}
 	return err
 }
@@ -87,7 +87,7 @@ func (l *library) mayName(owner string, ref reference, snapshot bool) error {
 	if ref.namespace != "" && ref.namespace != namespaceOf(owner) {
 		return squad.Errorf(squad.CodeForbidden, "Namespace %q is not yours", ref.namespace)
 	}
-	if ref.name == baseTemplate {
+	if ref.name == baseTemplate || ref.name == interpreterTemplate {
 		return squad.Errorf(squad.CodeForbidden, "The name %q is taken by the server", ref.name)
 	}
 	l.mu.Lock()

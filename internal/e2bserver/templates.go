@@ -164,6 +164,7 @@ func (s *Server) sweep(ctx context.Context) {
 		return
 	}
 	used := s.library.images()
+	used[interpreterImage()] = true
 	for _, b := range s.all(func(*record) bool { return true }) {
 		rec := b.view()
 		used[rec.Image], used[rec.Base] = true, true
@@ -199,8 +200,8 @@ func (s *Server) aliasInfo(w http.ResponseWriter, alias, owner string) error {
 	if err != nil {
 		return err
 	}
-	if ref.name == baseTemplate {
-		writeJSON(w, http.StatusOK, map[string]any{"templateID": baseTemplate, "public": true})
+	if ref.name == baseTemplate || ref.name == interpreterTemplate {
+		writeJSON(w, http.StatusOK, map[string]any{"templateID": ref.name, "public": true})
 		return nil
 	}
 	return s.library.read(owner, alias, func(t *template) error {

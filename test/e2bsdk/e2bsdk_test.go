@@ -35,7 +35,7 @@ func TestSDK(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", file)
+			cmd := exec.CommandContext(ctx, "node", "--test", "--test-force-exit", "--test-reporter=spec", file)
 			cmd.Env = append(os.Environ(), "E2B_API_URL="+s.URL, "E2B_SANDBOX_URL="+s.URL, "E2B_API_KEY="+e2btest.Key,
 				"OTHER_API_KEY="+e2btest.OtherKey, "NO_COLOR=1")
 			out, err := cmd.CombinedOutput()
