@@ -44,6 +44,19 @@ func (q EventQuery) values() Values {
 	return v
 }
 
+// LastSeq is the number of the newest event.
+func (c *Client) LastSeq(ctx context.Context) (int64, error) {
+	stats, err := get[struct {
+		LastSeq int64 `json:"last_seq"`
+	}](ctx, c, "/sse/stats")
+	return stats.LastSeq, err
+}
+
+// StoredEvents lists the events that have happened, and ends.
+func (c *Client) StoredEvents(ctx context.Context, q EventQuery) iter.Seq2[squad.Event, error] {
+	return List[squad.Event](ctx, c, "/events", q.values())
+}
+
 // maxEvent bounds one line of a stream.
 const maxEvent = 4 << 20
 
@@ -58,6 +71,14 @@ const silence = 45 * time.Second
 func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[squad.Event, error] {
 	return func(yield func(squad.Event, error) bool) {
 		wait := 100 * time.Millisecond
+		if q.After == nil { // fixed now, or a connection lost early would begin later
+			last, err := c.LastSeq(ctx)
+			if err != nil {
+				yield(squad.Event{}, err)
+				return
+			}
+			q.After = &last
+		}
 		for {
 			goOn, progress, err := c.follow(ctx, &q, yield)
 			if !goOn {

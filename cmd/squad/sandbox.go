@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentsquad"
+	"agentsquad/client"
+)
+
+func newSandbox(e *env) *cobra.Command {
+	return group("sandbox", "Isolated machines", []string{"sandboxes", "sb"},
+		newSandboxCreate(e), newSandboxList(e), newSandboxExec(e), newSandboxShell(e), newSandboxCopy(e),
+		newSandboxVerb(e, "pause", "Pause a sandbox, keeping its memory", (*client.Client).PauseSandbox),
+		newSandboxVerb(e, "resume", "Resume a sandbox", (*client.Client).ResumeSandbox),
+		newSandboxFork(e), newSandboxKill(e))
+}
+
+func newSandboxCreate(e *env) *cobra.Command {
+	var in squad.SandboxRequest
+	var squadName, repo string
+	cmd := &cobra.Command{
+		Use: "create", Aliases: []string{"add"}, Short: "Create a sandbox and wait until it runs", Args: none(),
+		RunE: e.call(func(ctx context.Context, c *client.Client, _ []string) error {
+			s, err := findSquad(ctx, c, squadName)
+			if err != nil {
+				return err
+			}
+			in.SquadID = s.ID
+			var unused string
+			if err := nameTask(ctx, c, s.ID, repo, "", &in.RepositoryID, &unused); err != nil {
+				return err
+			}
+			b, err := c.CreateSandbox(ctx, in)
+			if err != nil {
+				return err
+			}
+			return e.done(b, "%s", b.ID)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&squadName, "squad", "", "squad that pays for it")
+	f.StringVar(&repo, "repo", "", "repository to have a checkout of")
+	f.StringVar(&in.Template, "template", "", "template; the squad's otherwise")
+	f.StringVar(&in.Provider, "provider", "", "local or e2b")
+	f.IntVar(&in.TimeoutSec, "timeout", 0, "lifetime in seconds")
+	return cmd
+}
+
+func newSandboxList(e *env) *cobra.Command {
+	var squadName string
+	var all bool
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List sandboxes", Args: none(),
+		RunE: e.call(func(ctx context.Context, c *client.Client, _ []string) error {
+			filter, err := squadFilter(ctx, c, squadName)
+			if err != nil {
+				return err
+			}
+			if !all {
+				filter["status"] = "created,running,paused"
+			}
+			rows, err := client.Collect(c.Sandboxes(ctx, filter))
+			if err != nil {
+				return err
+			}
+			return e.show(rows, func(w io.Writer) {
+				fmt.Fprintln(w, "ID\tSTATUS\tPROVIDER\tTEMPLATE\tCOMMANDS\tCREATED\tCOST")
+				for _, b := range rows {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", b.ID, b.Status, b.Provider, b.Template, b.CommandCount, when(b.CreatedAt, ""), dollars(b.CostUSD))
+				}
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&squadName, "squad", "", "only of this squad")
+	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")
+	return cmd
+}
+
+func newSandboxExec(e *env) *cobra.Command {
+	var in squad.Command
+	cmd := &cobra.Command{
+		Use: "exec SANDBOX -- COMMAND...", Short: "Run a command in a sandbox; its exit code is ours", Args: atLeast(2),
+		Example: `  squad sandbox exec 0192… -- git status
+  squad sandbox exec 0192… 'cd repo && make test | tail'`,
+		RunE: e.call(func(ctx context.Context, c *client.Client, args []string) error {
+			in.Shell = args[1]
+			if len(args) > 2 {
+				in.Shell = quoted(args[1:])
+			}
+			res, err := c.Execute(ctx, args[0], in)
+			if err != nil {
+				return err
+			}
+			if e.json {
+				if err := e.show(res, nil); err != nil {
+					return err
+				}
+			} else {
+				fmt.Fprint(e.out, res.Stdout)
+				fmt.Fprint(e.err, res.Stderr)
+				if res.Error != "" {
+					fmt.Fprintln(e.err, "squad: "+res.Error)
+				}
+			}
+			if res.ExitCode != 0 {
+				return exitCode(res.ExitCode & 0xff)
+			}
+			return nil
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&in.Dir, "cwd", "", "directory to run in")
+	f.StringVar(&in.User, "user", "", "user to run as")
+	f.IntVar(&in.TimeoutSec, "timeout", 0, "longest time in seconds; 5 minutes otherwise")
+	return cmd
+}
+
+// quoted makes one shell text of several arguments, each kept as it is.
+func quoted(args []string) string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return strings.Join(out, " ")
+}
+
+func newSandboxVerb(e *env, verb, short string, do func(*client.Client, context.Context, string) (squad.Sandbox, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " SANDBOX", Short: short, Args: exactly(1),
+		RunE: e.call(func(ctx context.Context, c *client.Client, args []string) error {
+			b, err := do(c, ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return e.done(b, "%s is %s", b.ID, b.Status)
+		}),
+	}
+}
+
+func newSandboxFork(e *env) *cobra.Command {
+	var count int
+	cmd := &cobra.Command{
+		Use: "fork SANDBOX", Short: "Make copies of a sandbox as it is now", Args: exactly(1),
+		RunE: e.call(func(ctx context.Context, c *client.Client, args []string) error {
+			rows, err := c.ForkSandbox(ctx, args[0], count)
+			if err != nil {
+				return err
+			}
+			return e.show(rows, func(w io.Writer) {
+				for _, b := range rows {
+					fmt.Fprintln(w, b.ID)
+				}
+			})
+		}),
+	}
+	cmd.Flags().IntVar(&count, "count", 1, "how many")
+	return cmd
+}
+
+func newSandboxKill(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "kill SANDBOX...", Aliases: []string{"rm", "delete"}, Short: "Destroy sandboxes", Args: atLeast(1),
+		RunE: e.call(func(ctx context.Context, c *client.Client, args []string) error {
+			for _, id := range args {
+				if err := c.DeleteSandbox(ctx, id); err != nil {
+					return err
+				}
+			}
+			return e.done(map[string][]string{"destroyed": args}, "destroyed %s", strings.Join(args, ", "))
+		}),
+	}
+}

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"agentsquad"
+	"agentsquad/internal/api"
+	"agentsquad/internal/forge"
+	"agentsquad/internal/git"
+	"agentsquad/internal/sandbox"
+)
+
+// rooms are the domain rooms behind the API.
+type rooms struct {
+	owner       string // names this process in leases
+	ports       api.Ports
+	vault       *forge.Vault
+	credentials *forge.Credentials
+	forges      *forge.Service
+	git         *git.Runner
+	local       localHost
+	sandboxes   *sandbox.Service
+	gateway     gatewayRoom
+}
+
+// gatewayRoom is what the runtime needs of the gateway.
+type gatewayRoom interface {
+	For(sandboxID string) http.Handler
+	Allow(sandboxID, host string, port int) (bool, string)
+}
+
+// buildRooms makes every room; nothing runs yet.
+func (a *App) buildRooms(ctx context.Context) error {
+	a.rooms.owner = squad.NewID()
+	for _, build := range []func(context.Context) error{a.buildForges, a.buildLocal, a.buildSandboxes} {
+		if err := build(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildForges makes the vault, the git program and the door to all forges.
+func (a *App) buildForges(context.Context) error {
+	r := &a.rooms
+	var err error
+	if r.vault, err = forge.OpenVault(a.folder.path("key")); err != nil {
+		return err
+	}
+	env := map[string]string{}
+	for provider, secret := range map[string]string{
+		"github": a.cfg.GitHubToken, "anthropic": a.cfg.AnthropicAPIKey, "openai": a.cfg.OpenAIAPIKey,
+	} {
+		if secret != "" {
+			env[provider] = secret
+		}
+	}
+	r.credentials = forge.NewCredentials(a.store, r.vault, env)
+	r.git = git.New(git.Config{AllowFile: true, Log: a.log})
+	r.forges = forge.NewService(forge.Config{
+		Store: a.store, Credentials: r.credentials, Git: r.git, Dir: a.folder.path("repos"), PublicURL: first(a.cfg.PublicURL, a.url), Log: a.log,
+	})
+	r.ports.Sealer, r.ports.Forges = r.vault, r.forges
+	return nil
+}
+
+// startRooms starts the endless work, once requests are answered.
+func (a *App) startRooms(ctx context.Context) error {
+	r := &a.rooms
+	a.run("housekeeping", a.housekeep)
+	if r.local.server != nil {
+		a.run("local sandboxes", r.local.server.Run)
+	}
+	if r.sandboxes != nil {
+		a.run("sandbox service", r.sandboxes.Run)
+	}
+	return a.startPprof(ctx)
+}
+
+// onLost is told of sandboxes that were found dead.
+func (a *App) onLost(ctx context.Context, s squad.Sandbox) {
+	a.log.WarnContext(ctx, "sandbox lost", "sandbox_id", s.ID, "task_id", s.TaskID)
+}
+
+// fillIn makes what the configuration asks an empty installation to have.
+func (a *App) fillIn(ctx context.Context) error { return nil }
