@@ -1,0 +1,206 @@
+package gvisor_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsquad/internal/gvisor"
+)
+
+// report prints the median and the 99th percentile of what was measured.
+func report(b *testing.B, name string, all []time.Duration) {
+	b.Helper()
+	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
+	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "ms_p50_"+name)
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "ms_p99_"+name)
+}
+
+// BenchmarkBareRunsc is the floor: runsc run of echo with the same root.
+func BenchmarkBareRunsc(b *testing.B) {
+	r := newRuntime(b)
+	base, err := r.Template("base")
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := shortDir(b)
+	writeBareBundle(b, dir, base)
+	var all []time.Duration
+	for i := range b.N {
+		began := time.Now()
+		cmd := exec.CommandContext(b.Context(), "/proc/self/exe", "--root="+dir+"/root", "--network=none", "--ignore-cgroups",
+			"--overlay2=all:dir="+dir, "run", "--bundle="+dir, "bare"+strconv.Itoa(i))
+		cmd.Args[0] = "runsc"
+		cmd.Env = []string{"PATH=/usr/bin:/bin"}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		all = append(all, time.Since(began))
+		if err := cmd.Wait(); err != nil || line != "hello\n" {
+			b.Fatalf("bare runsc: %q %v", line, err)
+		}
+	}
+	report(b, "bare", all)
+	_ = exec.CommandContext(b.Context(), "umount", dir+"/root/null-netns").Run()
+}
+
+func writeBareBundle(b *testing.B, dir string, base gvisor.Template) {
+	b.Helper()
+	var mounts []string
+	for _, m := range base.Root.Binds {
+		kind, source := "bind", m.Dir
+		if m.Image != "" {
+			kind, source = "erofs", m.Image
+		}
+		mounts = append(mounts, fmt.Sprintf(`{"destination":%q,"type":%q,"source":%q,"options":["rw"]}`, m.Path, kind, source))
+	}
+	spec := fmt.Sprintf(`{"ociVersion":"1.0.0","root":{"path":"rootfs"},"hostname":"bare",
+"process":{"user":{"uid":0,"gid":0},"args":["/bin/echo","hello"],"cwd":"/","env":["PATH=/bin"]},
+"mounts":[{"destination":"/proc","type":"proc","source":"proc"},%s],
+"annotations":{"dev.gvisor.spec.rootfs.source":%q,"dev.gvisor.spec.rootfs.type":"erofs","dev.gvisor.spec.rootfs.overlay":%q},
+"linux":{"namespaces":[{"type":"pid"},{"type":"ipc"},{"type":"uts"},{"type":"mount"},{"type":"network"}]}}`,
+		strings.Join(mounts, ","), base.Root.Image, "dir="+dir)
+	if err := os.MkdirAll(filepath.Join(dir, "rootfs"), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(spec), 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	r := newRuntime(b)
+	var created, output, killed []time.Duration
+	for range b.N {
+		began := time.Now()
+		s := create(b, r, gvisor.Spec{})
+		created = append(created, time.Since(began))
+		mustRun(b, s, "echo hello")
+		output = append(output, time.Since(began))
+		began = time.Now()
+		if err := s.Kill(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		killed = append(killed, time.Since(began))
+	}
+	report(b, "create", created)
+	report(b, "first_output", output)
+	report(b, "kill", killed)
+}
+
+func BenchmarkPauseResume(b *testing.B) {
+	r := newRuntime(b)
+	s := create(b, r, gvisor.Spec{})
+	var paused, resumed, output []time.Duration
+	for range b.N {
+		began := time.Now()
+		if err := s.Pause(b.Context(), true); err != nil {
+			b.Fatal(err)
+		}
+		paused = append(paused, time.Since(began))
+		began = time.Now()
+		if err := s.Resume(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		resumed = append(resumed, time.Since(began))
+		mustRun(b, s, "echo hello")
+		output = append(output, time.Since(began))
+	}
+	report(b, "pause", paused)
+	report(b, "resume", resumed)
+	report(b, "resume_first_output", output)
+}
+
+func BenchmarkFork8(b *testing.B) {
+	r := newRuntime(b)
+	s := create(b, r, gvisor.Spec{})
+	var all []time.Duration
+	for i := range b.N {
+		ids := make([]string, 8)
+		for j := range ids {
+			ids[j] = fmt.Sprintf("f%d-%d", i, j)
+		}
+		began := time.Now()
+		forks, errs := s.ForkAll(b.Context(), ids)
+		for j, f := range forks {
+			if errs[j] != nil {
+				b.Fatal(errs[j])
+			}
+			mustRun(b, f, "echo hello")
+		}
+		all = append(all, time.Since(began))
+		for _, f := range forks {
+			_ = f.Kill(b.Context())
+		}
+	}
+	report(b, "fork8", all)
+}
+
+func Benchmark100AtOnce(b *testing.B) {
+	for range b.N {
+		r := newRuntime(b)
+		began := time.Now()
+		var mu sync.Mutex
+		var all []time.Duration
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				s, err := r.Create(b.Context(), gvisor.Spec{Limits: gvisor.Limits{MemoryMB: 256}})
+				if err == nil {
+					_, _, err = sh(b.Context(), s, "echo hello")
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, time.Since(began))
+				if err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		b.ReportMetric(time.Since(began).Seconds(), "s_total")
+		report(b, "each", all)
+		b.ReportMetric(pssPerSandbox(r), "MB_pss_each")
+		var kill sync.WaitGroup
+		for _, s := range r.List() {
+			kill.Go(func() { _ = s.Kill(context.Background()) })
+		}
+		kill.Wait()
+		_ = r.Close()
+	}
+}
+
+// pssPerSandbox is the memory of all gVisor processes of this program, shared
+// pages counted once, divided by their sandboxes.
+func pssPerSandbox(r *gvisor.Runtime) float64 {
+	names, _ := filepath.Glob("/proc/[0-9]*/smaps_rollup")
+	var sum float64
+	for _, name := range names {
+		cmd, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		if !strings.Contains(string(cmd), "runsc") && !strings.HasPrefix(string(cmd), "[") {
+			continue
+		}
+		data, _ := os.ReadFile(name)
+		for _, line := range strings.Split(string(data), "\n") {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
+				kb, _ := strconv.ParseFloat(f[1], 64)
+				sum += kb / 1024
+			}
+		}
+	}
+	return sum / float64(max(len(r.List()), 1))
+}
