@@ -144,8 +144,9 @@ func checkMounts(mounts []Mount) error {
 		return squad.Invalid("squadMounts", "at most %d mounts", maxMounts)
 	}
 	for _, m := range mounts {
-		if !path.IsAbs(m.Image) || path.Clean(m.Image) != m.Image {
-			return squad.Invalid("squadMounts", "image %q is not an absolute, clean path", m.Image)
+		source := m.Image + m.Dir // one of the two
+		if m.Image != "" && m.Dir != "" || !path.IsAbs(source) || path.Clean(source) != source {
+			return squad.Invalid("squadMounts", "image %q is not an absolute, clean path", source)
 		}
 		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" {
 			return squad.Invalid("squadMounts", "path %q is not an absolute, clean path", m.Path)

@@ -65,8 +65,11 @@ type MachineSpec struct {
 // Mount puts a read-only EROFS image of the host into a sandbox, with a
 // copy-on-write layer over it.
 type Mount struct {
-	Image string `json:"image"`
-	Path  string `json:"path"`
+	Image string `json:"image,omitempty"`
+	// Dir is a host folder in place of an image.
+	Dir      string `json:"dir,omitempty"`
+	Path     string `json:"path"`
+	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
 // ImageSource names an OCI image and how to sign in to its registry.

@@ -38,6 +38,9 @@ type Stack struct {
 	URL     string // http://127.0.0.1:port
 	Dir     string
 	Log     *strings.Builder
+	// KeepSandboxes leaves them running when the server stops, for a test that
+	// starts another in the same folder.
+	KeepSandboxes bool
 }
 
 func keys(_ context.Context, key string) (string, bool) {
@@ -106,16 +109,22 @@ func (s *Stack) run(t testing.TB, listener net.Listener) {
 		if err := <-ended; err != nil {
 			t.Errorf("server: %v", err)
 		}
-		var wg sync.WaitGroup
-		for _, sb := range s.Runtime.List() {
-			wg.Go(func() { _ = sb.Kill(context.Background()) })
+		if !s.KeepSandboxes {
+			s.killAll()
 		}
-		wg.Wait()
 		_ = s.Runtime.Close()
 		if t.Failed() {
 			t.Logf("log of the server:\n%s", s.Log)
 		}
 	})
+}
+
+func (s *Stack) killAll() {
+	var wg sync.WaitGroup
+	for _, sb := range s.Runtime.List() {
+		wg.Go(func() { _ = sb.Kill(context.Background()) })
+	}
+	wg.Wait()
 }
 
 var buildEnvd = sync.OnceValues(func() (string, error) {

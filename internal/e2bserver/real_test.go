@@ -1,0 +1,171 @@
+package e2bserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsquad/e2b"
+	"agentsquad/internal/e2bserver"
+	"agentsquad/internal/gvisor"
+	"agentsquad/test/e2bsdk/e2btest"
+)
+
+func TestMain(m *testing.M) {
+	gvisor.Dispatch()
+	os.Exit(m.Run())
+}
+
+func client(t testing.TB, s *e2btest.Stack, key string) *e2b.Client {
+	t.Helper()
+	c, err := e2b.New(e2b.Config{APIKey: key, APIURL: s.URL, SandboxURL: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func start(t testing.TB, c *e2b.Client, opts e2b.CreateOptions) *e2b.Sandbox {
+	t.Helper()
+	sb, err := c.Create(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sb
+}
+
+// sh runs a line in a sandbox and returns its output.
+func sh(t testing.TB, sb *e2b.Sandbox, line string, args ...any) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	res, err := sb.Commands.Run(ctx, fmt.Sprintf(line, args...), e2b.CommandOptions{})
+	if err != nil {
+		t.Fatalf("run %q: %v", line, err)
+	}
+	return strings.TrimSpace(res.Stdout)
+}
+
+func TestRestart_RealSandboxesGoOn(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	var up, stored *e2b.Sandbox
+	t.Run("before", func(t *testing.T) {
+		s := e2btest.StartIn(t, dir)
+		c := client(t, s, e2btest.Key)
+		up, stored = start(t, c, e2b.CreateOptions{Timeout: 10 * time.Minute}), start(t, c, e2b.CreateOptions{Timeout: 10 * time.Minute})
+		for _, sb := range []*e2b.Sandbox{up, stored} {
+			sh(t, sb, "echo kept > file; (setsid sleep 3600 >/dev/null 2>&1 &)")
+		}
+		if err := stored.Pause(t.Context(), e2b.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.KeepSandboxes = true
+	})
+	if t.Failed() || up == nil {
+		return
+	}
+	s := e2btest.StartIn(t, dir)
+	c := client(t, s, e2btest.Key)
+	for _, id := range []string{up.ID, stored.ID} {
+		sb, err := c.Connect(t.Context(), id, e2b.ConnectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sh(t, sb, "cat file; pgrep -c -f 'sleep 360[0]'"); got != "kept\n1" {
+			t.Errorf("after the restart %q", got)
+		}
+	}
+}
+
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func TestInternal_IsServedPerSandbox(t *testing.T) {
+	t.Parallel()
+	s := e2btest.Start(t, func(c *e2bserver.Config) {
+		c.Internal = func(id string) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				_, _ = fmt.Fprintf(w, "%s %s %s", id, r.URL.Path, body)
+			})
+		}
+	})
+	c := client(t, s, e2btest.Key)
+	for range 2 {
+		sb := start(t, c, e2b.CreateOptions{DenyInternet: true})
+		if got := sh(t, sb, "curl -s -d sent http://squad.internal/git/x"); got != sb.ID+" /git/x sent" {
+			t.Errorf("squad.internal says %q", got)
+		}
+	}
+}
+
+func TestMounts_AreForTheServersOwnKey(t *testing.T) {
+	t.Parallel()
+	s := e2btest.Start(t)
+	dir, image := t.TempDir(), filepath.Join(t.TempDir(), "tree.erofs")
+	if err := os.WriteFile(filepath.Join(dir, "hello.txt"), []byte("from the host"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := gvisor.WriteImage(t.Context(), dir, image, gvisor.ImageOptions{Owned: true, UID: 1000, GID: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	opts := e2b.CreateOptions{Extra: map[string]any{"squadMounts": []map[string]string{{"image": image, "path": "/home/user/repo"}}}}
+	if _, err := client(t, s, e2btest.Key).Create(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "squadMounts") {
+		t.Errorf("another owner mounts a file of the host: %v", err)
+	}
+	sb := start(t, client(t, s, e2btest.SquadKey), opts)
+	if got := sh(t, sb, "cat repo/hello.txt && echo more >> repo/hello.txt && cat repo/hello.txt"); got != "from the hostfrom the hostmore" {
+		t.Errorf("mount shows %q", got)
+	}
+	if data, _ := os.ReadFile(filepath.Join(dir, "hello.txt")); string(data) != "from the host" {
+		t.Error("a write inside reached the host")
+	}
+}
+
+func TestKill_CutsStreamsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := e2btest.Start(t)
+	c := client(t, s, e2btest.Key)
+	sb := start(t, c, e2b.CreateOptions{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := sb.Commands.Start(ctx, "sleep 600", e2b.CommandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.Wait()
+		ended <- err
+	}()
+	if err := sb.Kill(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a command of a killed sandbox ended well")
+	}
+	if _, err := c.Get(ctx, sb.ID); !errors.Is(err, e2b.ErrNotFound) {
+		t.Errorf("after kill: %v", err)
+	}
+	if left := s.Runtime.List(); len(left) != 0 {
+		t.Errorf("%d sandboxes left", len(left))
+	}
+	if files, _ := filepath.Glob(filepath.Join(s.Dir, "e2b", "boxes", "*")); len(files) != 0 {
+		t.Errorf("state left: %v", files)
+	}
+}
