@@ -12,8 +12,10 @@ import (
 
 // Mount is a file system image laid into a sandbox, where the provider takes it.
 type Mount struct {
-	Image string `json:"image"` // absolute path of an EROFS image on the provider's machine
-	Path  string `json:"path"`  // absolute path inside
+	Image    string `json:"image,omitempty"` // absolute path of an EROFS image on the provider's machine
+	Dir      string `json:"dir,omitempty"`   // or of a folder there
+	Path     string `json:"path"`            // absolute path inside
+	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
 // AcquireRequest asks for a sandbox to work in.
@@ -58,11 +60,10 @@ func (s *Service) Acquire(ctx context.Context, req AcquireRequest) (squad.Sandbo
 	start := time.Now()
 	for range maxDead {
 		row, source, err := s.choose(ctx, p, req)
-		if err != nil {
-			return squad.Sandbox{}, err
+		if err == nil {
+			row, err = s.ready(ctx, p, row, req, source == fromNew)
 		}
-		row, err = s.ready(ctx, p, row, req, source == fromNew)
-		if errors.Is(err, errDead) {
+		if errors.Is(err, errDead) || squad.CodeOf(err) == squad.CodeQuota && s.evict(ctx, p) {
 			continue
 		}
 		if err == nil {
@@ -243,15 +244,13 @@ func (s *Service) room(ctx context.Context, tx *store.Tx, p *provider) error {
 	return nil
 }
 
-// begin writes the row of a sandbox that is about to be made.
+// begin writes the row of a sandbox that is about to be made. Its event comes
+// when it is made.
 func (s *Service) begin(ctx context.Context, tx *store.Tx, row *squad.Sandbox, actor squad.Actor) error {
 	if err := tx.CreateSandbox(ctx, row); err != nil {
 		return err
 	}
 	if err := s.assign(ctx, tx, *row); err != nil {
-		return err
-	}
-	if err := s.announce(ctx, tx, squad.EventSandboxCreated, *row); err != nil {
 		return err
 	}
 	return s.audit(ctx, tx, actor, "sandbox.create", row.ID, map[string]any{"provider": row.Provider, "template": row.Template})

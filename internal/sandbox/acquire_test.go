@@ -10,6 +10,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/e2b/e2btest"
+	"agentsquad/internal/pgtest"
 	"agentsquad/internal/sandbox"
 	"agentsquad/internal/store"
 )
@@ -35,7 +36,7 @@ func TestAcquire_MakesOneSandboxPerExecution(t *testing.T) {
 	if body["squadMounts"] == nil {
 		t.Errorf("mounts did not reach the provider: %v", body)
 	}
-	if got := h.events(row.ID); !slices.Equal(got, []squad.EventType{squad.EventSandboxCreated, squad.EventSandboxStatus}) {
+	if got := h.events(row.ID); !slices.Equal(got, []squad.EventType{squad.EventSandboxCreated}) {
 		t.Errorf("events = %v", got)
 	}
 	if m, _ := h.store.Member(t.Context(), h.member.ID); m.SandboxID != row.ID {
@@ -127,9 +128,20 @@ func TestAcquire_FailingProvider(t *testing.T) {
 			if got := len(h.provider.Running()); got != test.made {
 				t.Errorf("provider has %d sandboxes, want %d", got, test.made)
 			}
-			stored := h.row(row.ID)
-			if test.code == "" && stored.Status != squad.SandboxRunning || test.code != "" && stored.Status != squad.SandboxError {
-				t.Errorf("row is %s (%s)", stored.Status, stored.Error)
+			stored, err := h.store.Sandbox(t.Context(), row.ID)
+			switch test.code {
+			case "":
+				if stored.Status != squad.SandboxRunning {
+					t.Errorf("row is %s (%s)", stored.Status, stored.Error)
+				}
+			case squad.CodeQuota:
+				if code(t, err, squad.CodeNotFound); len(h.events(row.ID)) != 0 {
+					t.Error("waiting for room leaves traces")
+				}
+			default:
+				if stored.Status != squad.SandboxError {
+					t.Errorf("row is %s (%s)", stored.Status, stored.Error)
+				}
 			}
 		})
 	}
@@ -205,7 +217,18 @@ func TestLimit_OfOurOwnIsAQuota(t *testing.T) {
 
 func TestPool_HandsEachSandboxToOneOwner(t *testing.T) {
 	t.Parallel()
-	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Min: 3, Max: 6}} })
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		poolStory(t, "sqlite:"+t.TempDir()+"/squad.db")
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		poolStory(t, pgtest.URL(t))
+	})
+}
+
+func poolStory(t *testing.T, database string) {
+	h := buildOn(t, database, e2btest.Options{}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Min: 3, Max: 6}} })
 	ctx, stop := contextUntil(t, nil)
 	var running sync.WaitGroup
 	running.Go(func() { _ = h.service.Run(ctx) })
@@ -259,5 +282,26 @@ func TestPool_DeadWaitingSandboxIsSteppedOver(t *testing.T) {
 	row, err := h.service.Acquire(bounded(t), h.request(h.execution()))
 	if err != nil || row.E2BID == dead {
 		t.Errorf("acquired %s, %v", row.E2BID, err)
+	}
+}
+
+func TestPool_MakesRoomForThoseWhoWork(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{Limit: 2}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Template: "other", Min: 2}} })
+	ctx, stop := contextUntil(t, nil)
+	var running sync.WaitGroup
+	running.Go(func() { _ = h.service.Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	h.waitPool(2)
+	for range 2 {
+		if _, err := h.service.Acquire(bounded(t), h.request(h.execution())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := h.service.Acquire(bounded(t), h.request(h.execution()))
+	code(t, err, squad.CodeQuota)
+	if n := h.provider.Made(); n != 4 {
+		t.Errorf("provider made %d sandboxes, want 4", n)
 	}
 }

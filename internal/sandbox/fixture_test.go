@@ -37,13 +37,18 @@ var fast = sandbox.Retry{Tries: 3, Min: time.Millisecond, Max: 2 * time.Second}
 
 func build(t *testing.T, opts e2btest.Options, change func(*sandbox.Config)) *house {
 	t.Helper()
+	return buildOn(t, "sqlite:"+t.TempDir()+"/squad.db", opts, change)
+}
+
+func buildOn(t *testing.T, database string, opts e2btest.Options, change func(*sandbox.Config)) *house {
+	t.Helper()
 	h := &house{t: t, provider: e2btest.New(opts), metrics: prometheus.NewRegistry()}
 	t.Cleanup(func() {
 		h.provider.CloseClientConnections()
 		h.provider.Close()
 	})
 	var err error
-	if h.store, err = store.Open(t.Context(), store.Config{URL: "sqlite:" + t.TempDir() + "/squad.db"}); err != nil {
+	if h.store, err = store.Open(t.Context(), store.Config{URL: database}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.store.Close() })

@@ -46,18 +46,13 @@ func (s *Service) make(ctx context.Context, p *provider, row squad.Sandbox, req 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err != nil {
-		err = translate(err, p.name, "create sandbox")
-		return row, errors.Join(err, s.fail(ctx, row.ID, "could not be made: "+userMessage(err)))
+		return row, s.unmade(ctx, row, translate(err, p.name, "create sandbox"))
 	}
-	cpu, memory := p.CPU, p.MemoryMB
-	if info, err := p.Client.Get(ctx, sb.ID); err == nil && info.CPUCount > 0 {
-		cpu, memory = float64(info.CPUCount), info.MemoryMB
-	}
-	row, err = s.change(ctx, row.ID, squad.EventSandboxStatus, func(tx *store.Tx, r *squad.Sandbox) error {
+	row, err = s.change(ctx, row.ID, squad.EventSandboxCreated, func(tx *store.Tx, r *squad.Sandbox) error {
 		if r.Status != squad.SandboxCreated {
 			return squad.Errorf(squad.CodeConflict, "sandbox %s was ended while it was made", r.ID)
 		}
-		r.Status, r.E2BID, r.CPU, r.MemoryMB = squad.SandboxRunning, sb.ID, cpu, memory
+		r.Status, r.E2BID = squad.SandboxRunning, sb.ID
 		r.CreateMS = time.Since(start).Milliseconds()
 		r.LastUsedAt, r.ExpiresAt = tx.Now, tx.Now.Add(p.lifetime(req.Lifetime))
 		return nil
@@ -71,6 +66,22 @@ func (s *Service) make(ctx context.Context, p *provider, row squad.Sandbox, req 
 	s.mu.Unlock()
 	s.log.InfoContext(ctx, "sandbox made", "sandbox_id", row.ID, "provider", p.name, "e2b_id", row.E2BID, "ms", row.CreateMS)
 	return row, nil
+}
+
+// unmade settles the row of a sandbox that could not be made. A limit leaves no
+// trace: who waits asks again and again, and nothing ever was.
+func (s *Service) unmade(ctx context.Context, row squad.Sandbox, cause error) error {
+	if squad.CodeOf(cause) != squad.CodeQuota {
+		return errors.Join(cause, s.fail(ctx, row.ID, "could not be made: "+userMessage(cause)))
+	}
+	err := s.store.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.ClearMemberSandbox(ctx, row.ID); err != nil {
+			return err
+		}
+		return tx.DeleteSandbox(ctx, row.ID)
+	})
+	s.forget(row.ID)
+	return errors.Join(cause, err)
 }
 
 // create asks until there is one sandbox with the row's label. After a failure

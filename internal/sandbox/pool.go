@@ -39,7 +39,12 @@ type pool struct {
 	mounts       []Mount // of prepared ones
 	claims       []time.Time
 	hits, misses int64
+	rest         time.Time // no refill before, since a limit was reached
 }
+
+// quotaRest is how long a pool is left as it is after a limit was reached: what
+// room there is belongs to those who work.
+const quotaRest = time.Minute
 
 func newPools(configured []Pool, providers map[string]*provider) *pools {
 	ps := &pools{wake: make(chan struct{}, 1), prepared: 2, kinds: map[poolID]*pool{}}
@@ -100,21 +105,39 @@ func (ps *pools) count(p *provider, req AcquireRequest, source string) {
 }
 
 // target is how many should wait now; prepared ones without demand are dropped.
-func (ps *pools) target(id poolID, now time.Time) (want int, mounts []Mount) {
+// False says that the pool rests.
+func (ps *pools) target(id poolID, now time.Time) (want int, mounts []Mount, act bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	kind := ps.kinds[id]
-	if kind == nil {
-		return 0, nil
+	if kind == nil || now.Before(kind.rest) {
+		return 0, nil, kind == nil
 	}
 	for len(kind.claims) > 0 && now.Sub(kind.claims[0]) > demandWindow {
 		kind.claims = kind.claims[1:]
 	}
 	if id.key != "" && len(kind.claims) == 0 {
 		delete(ps.kinds, id)
-		return 0, nil
+		return 0, nil, true
 	}
-	return min(max(kind.Min, len(kind.claims)), kind.Max), kind.mounts
+	return min(max(kind.Min, len(kind.claims)), kind.Max), kind.mounts, true
+}
+
+// pause lets the pools of a provider rest.
+func (ps *pools) pause(provider string) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for id, kind := range ps.kinds {
+		if id.provider == provider {
+			kind.rest = time.Now().Add(quotaRest)
+		}
+	}
+}
+
+func (ps *pools) wants(id poolID) bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.kinds[id] != nil
 }
 
 func (ps *pools) ids() []poolID {

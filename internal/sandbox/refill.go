@@ -10,6 +10,9 @@ import (
 
 // refill brings each pool to its target, one sandbox at a time per pool.
 func (s *Service) refill(ctx context.Context) {
+	if err := s.drainForgotten(ctx); err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "drain forgotten sandboxes", "error", err)
+	}
 	for _, id := range s.pools.ids() {
 		if err := s.refillOne(ctx, id); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "refill pool", "provider", id.provider, "template", id.template, "error", err)
@@ -17,10 +20,35 @@ func (s *Service) refill(ctx context.Context) {
 	}
 }
 
+// drainForgotten ends waiting sandboxes that no pool wants: prepared ones from
+// before a restart, or those of a pool that is no longer configured. Young ones
+// may be wanted by another node.
+func (s *Service) drainForgotten(ctx context.Context) error {
+	pooled, now := true, time.Now()
+	rows, err := s.store.Sandboxes(ctx, store.SandboxFilter{
+		Pooled: &pooled, Statuses: []squad.SandboxStatus{squad.SandboxRunning}, CreatedBefore: now.Add(-2 * demandWindow),
+	})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if p := s.providers[row.Provider]; p == nil || p.Node != row.Node || s.pools.wants(poolID{row.Provider, row.Template, row.RepoURL}) {
+			continue
+		}
+		if err := s.drain(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *Service) refillOne(ctx context.Context, id poolID) error {
 	p := s.providers[id.provider]
 	for ctx.Err() == nil {
-		want, mounts := s.pools.target(id, time.Now())
+		want, mounts, act := s.pools.target(id, time.Now())
+		if !act {
+			return nil
+		}
 		row, surplus, err := s.reserve(ctx, p, id, want)
 		if err != nil {
 			return err
@@ -36,6 +64,9 @@ func (s *Service) refillOne(ctx context.Context, id poolID) error {
 		unlock := s.lock(row.ID)
 		_, err = s.make(ctx, p, row, AcquireRequest{Mounts: mounts}, true)
 		unlock()
+		if squad.CodeOf(err) == squad.CodeQuota {
+			s.pools.pause(id.provider)
+		}
 		if err != nil {
 			return err
 		}
@@ -79,6 +110,24 @@ func (s *Service) reserve(ctx context.Context, p *provider, id poolID, want int)
 		return s.begin(ctx, tx, &row, squad.System())
 	})
 	return row, surplus, err
+}
+
+// evict makes room at a provider that has none: one waiting sandbox ends, of any
+// pool. False says that none waits.
+func (s *Service) evict(ctx context.Context, p *provider) bool {
+	pooled := true
+	rows, err := s.store.Sandboxes(ctx, store.SandboxFilter{
+		Provider: p.name, Node: p.Node, Pooled: &pooled, Statuses: []squad.SandboxStatus{squad.SandboxRunning}, Limit: 1,
+	})
+	if err != nil || len(rows) == 0 {
+		return false
+	}
+	s.pools.pause(p.name)
+	if err := s.drain(ctx, rows[0]); err != nil {
+		s.log.WarnContext(ctx, "evict waiting sandbox", "sandbox_id", rows[0].ID, "error", err)
+		return false
+	}
+	return true
 }
 
 // drain takes a waiting sandbox out of the pool and destroys it; one that was

@@ -157,6 +157,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() { s.every(ctx, s.cfg.SweepEvery, nil, s.sweepAll) })
 	group.Go(func() { s.every(ctx, s.cfg.SweepEvery, s.pools.wake, s.refill) })
 	group.Wait()
+	s.leave(ctx)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	squad "agentsquad"
 	"agentsquad/e2b"
 	"agentsquad/e2b/e2btest"
+	"agentsquad/internal/pgtest"
 	"agentsquad/internal/sandbox"
 	"agentsquad/internal/store"
 )
@@ -129,7 +130,18 @@ func (h *house) release() {
 
 func TestSweep_OnlyTheHolderOfTheLeaseActs(t *testing.T) {
 	t.Parallel()
-	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Owner = "first" })
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		leaseStory(t, "sqlite:"+t.TempDir()+"/squad.db")
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		leaseStory(t, pgtest.URL(t))
+	})
+}
+
+func leaseStory(t *testing.T, database string) {
+	h := buildOn(t, database, e2btest.Options{}, func(c *sandbox.Config) { c.Owner = "first" })
 	row := h.acquire()
 	sweep(t, h.service)
 	second := h.start(func(c *sandbox.Config) { c.Owner = "second" })
@@ -243,6 +255,24 @@ func TestSweep_SeesPausesThatOthersMade(t *testing.T) {
 	if again := h.events(row.ID); len(again) != len(events) {
 		t.Errorf("a sweep that saw nothing new told something: %v", again)
 	}
+}
+
+func TestRun_GivesItsLeaseBack(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Owner = "first" })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- h.service.Run(ctx) }()
+	waitFor(t, "the first sweep", func() bool {
+		l, err := h.store.Lease(t.Context(), "sandboxes/fake/")
+		return err == nil && l.Owner == "first"
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	next := h.start(func(c *sandbox.Config) { c.Owner = "second" })
+	sweep(t, next)
 }
 
 func TestCost_IsBookedByTheSecondAndNotWhilePaused(t *testing.T) {

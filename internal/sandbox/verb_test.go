@@ -293,7 +293,7 @@ func TestLife_PauseResumeForkDestroy(t *testing.T) {
 		t.Errorf("left over: %v", left)
 	}
 	want := []squad.EventType{
-		squad.EventSandboxCreated, squad.EventSandboxStatus, squad.EventSandboxStatus, squad.EventSandboxStatus,
+		squad.EventSandboxCreated, squad.EventSandboxStatus, squad.EventSandboxStatus,
 		squad.EventSandboxStatus, squad.EventSandboxStatus, squad.EventSandboxTerminated,
 	}
 	if got := h.events(row.ID); !slices.Equal(got, want) {
