@@ -28,8 +28,8 @@ type Config struct {
 	// and called as "envd"; that works, and starts slower.
 	Envd     []byte
 	EnvdPath string
-	// Sudo is the program that is sudo inside; nil means this program, which
-	// [Dispatch] makes one. A smaller program with package sudo starts faster.
+	// Sudo is the program that is sudo inside; nil means the daemon's, which is
+	// one when called by that name.
 	Sudo []byte
 	// Accept is given each stream that a sandbox opens towards the host. It
 	// owns the connection. Nil refuses all.

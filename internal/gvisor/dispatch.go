@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"gvisor.dev/gvisor/runsc/cli/maincli"
-
-	"agentsquad/internal/gvisor/sudo"
 )
 
 // selfExe is how runsc names its own program when it starts its helpers.
@@ -20,11 +18,9 @@ const selfExe = "/proc/self/exe"
 //
 // A process is gVisor's when argument 0 begins with "runsc" or is
 // /proc/self/exe (runsc starts some of its helpers that way), or when it is
-// called as "squad runsc …". Called as sudo it is the sudo of sandboxes.
+// called as "squad runsc …".
 func Dispatch() {
 	switch name := filepath.Base(os.Args[0]); {
-	case name == "sudo":
-		os.Exit(sudo.Main(os.Args[1:]))
 	case os.Args[0] == selfExe, strings.HasPrefix(name, "runsc"):
 	case len(os.Args) > 1 && os.Args[1] == "runsc":
 		os.Args = os.Args[1:]

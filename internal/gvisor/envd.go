@@ -28,12 +28,6 @@ func (r *Runtime) installEnvd() error {
 		}
 	}
 	sudo := r.cfg.Sudo
-	if len(sudo) == 0 {
-		var err error
-		if sudo, err = os.ReadFile(selfExe); err != nil {
-			return fmt.Errorf("read sudo: %w", err)
-		}
-	}
 	sum := sha256.New()
 	sum.Write(data)
 	sum.Write(sudo)
@@ -47,7 +41,11 @@ func (r *Runtime) installEnvd() error {
 		if err := b.File("envd", erofs.Attr{Mode: 0o755}, bytes.NewReader(data)); err != nil {
 			return err
 		}
-		return b.File("sudo", erofs.Attr{Mode: 0o4755}, bytes.NewReader(sudo))
+		attr := erofs.Attr{Mode: 0o4755}
+		if len(sudo) == 0 || bytes.Equal(sudo, data) {
+			return b.Clone("sudo", "envd", attr)
+		}
+		return b.File("sudo", attr, bytes.NewReader(sudo))
 	})
 	if err != nil {
 		return fmt.Errorf("install envd: %w", err)

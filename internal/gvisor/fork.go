@@ -13,6 +13,16 @@ import (
 // Snapshot saves the sandbox, processes included, as the template name, and
 // lets it go on. An existing template of that name is a conflict.
 func (s *Sandbox) Snapshot(ctx context.Context, name string) (Template, error) {
+	return s.snapshot(ctx, name, true)
+}
+
+// SnapshotFiles saves the sandbox's files alone as the template name, and lets it
+// go on: sandboxes made from it start with no process but the daemon.
+func (s *Sandbox) SnapshotFiles(ctx context.Context, name string) (Template, error) {
+	return s.snapshot(ctx, name, false)
+}
+
+func (s *Sandbox) snapshot(ctx context.Context, name string, memory bool) (Template, error) {
 	if err := checkTemplateName(name); err != nil {
 		return Template{}, err
 	}
@@ -28,7 +38,7 @@ func (s *Sandbox) Snapshot(ctx context.Context, name string) (Template, error) {
 		return Template{}, squad.Wrap(squad.CodeConflict, err, "template %q exists already", name)
 	}
 	image := filepath.Join(dir, "checkpoint")
-	if err := s.save(ctx, image, true, true); err != nil {
+	if err := s.save(ctx, image, memory, true); err != nil {
 		_ = os.RemoveAll(dir)
 		return Template{}, userError(squad.CodeProvider, err, "sandbox %s could not be saved", s.id)
 	}
@@ -38,6 +48,9 @@ func (s *Sandbox) Snapshot(ctx context.Context, name string) (Template, error) {
 		SizeBytes: imageSize(image), Mounts: rec.Mounts, Limits: rec.Limits, Envd: rec.Envd,
 	}
 	t.Root.Checkpoint, t.Root.Files = image, ""
+	if !memory {
+		t.Root.Checkpoint, t.Root.Files = "", image
+	}
 	if from, err := s.rt.Template(rec.Template); err == nil {
 		t.Config = from.Config
 	}

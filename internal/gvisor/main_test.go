@@ -28,9 +28,7 @@ var envdProgram string
 
 func TestMain(m *testing.M) {
 	gvisor.Dispatch()
-	if filepath.Base(os.Args[0]) == "envd" {
-		os.Exit(envd.Main(os.Args[1:]))
-	}
+	envd.Dispatch()
 	envdProgram = os.Getenv(envdEnv)
 	if data := os.Getenv(serverEnv); data != "" {
 		server(data)

@@ -242,6 +242,20 @@ func (b *Builder) Link(name, old string) error {
 	return err
 }
 
+// Clone adds a regular file with the content of the one at old, stored once, and
+// attributes of its own.
+func (b *Builder) Clone(name, old string, a Attr) error {
+	parts, err := clean(old)
+	if err != nil {
+		return err
+	}
+	n := b.lookup(parts)
+	if n == nil || n.kind != TypeRegular {
+		return fmt.Errorf("clone %s: %s is not a file of the image", name, old)
+	}
+	return b.put(name, &node{kind: TypeRegular, attr: a, size: n.size, block: n.block})
+}
+
 // File adds a regular file with the content of r.
 func (b *Builder) File(name string, a Attr, r io.Reader) error {
 	if b.err != nil {
