@@ -17,5 +17,6 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 900,
   },
-  test: { environment: 'happy-dom', include: ['src/**/*.test.{ts,tsx}'], setupFiles: ['src/test/setup.ts'], pool: 'threads' },
+  // Logic needs no document; tests of components ask for one in their first line.
+  test: { environment: 'node', include: ['src/**/*.test.{ts,tsx}'], pool: 'threads' },
 })

@@ -48,7 +48,7 @@ export function InsightsPage() {
             <Figure name="Length of a run" value={f && (f.duration_ms.count ? span(f.duration_ms.p50) : '–')} about={f?.duration_ms.count ? `95% under ${span(f.duration_ms.p95)}` : 'none ended'} />
           </dl>
           <Panel title="Cost by day">{byDay.data ? <DayBars rows={everyDay(byDay.data, period)} /> : <Skeleton className="h-48" />}</Panel>
-          <div className="grid gap-5 lg:grid-cols-2">
+          <div className="grid grid-cols-[minmax(0,1fr)] gap-5 lg:grid-cols-2">
             <Panel title="By member">{byMember.data ? <Ranking rows={byMember.data} nameOf={memberName} /> : <Skeleton className="h-32" />}</Panel>
             <Panel title="By task">{byTask.data ? <Ranking rows={byTask.data} nameOf={taskName} /> : <Skeleton className="h-32" />}</Panel>
           </div>

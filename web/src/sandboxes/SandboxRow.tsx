@@ -40,7 +40,7 @@ export function SandboxRow({ sandbox, member, task, foreign }: { sandbox: Sandbo
         {sandbox.error && <p className="text-xs break-words text-danger">{sandbox.error}</p>}
       </div>
       {sandbox.status === 'running' && <Load id={sandbox.id} memory={sandbox.memory_mb} />}
-      <dl className="flex gap-5 text-right text-xs">
+      <dl className="grid w-28 grid-cols-2 gap-3 text-right text-xs">
         <div><dt className="text-faint">age</dt><dd><Time at={sandbox.created_at} short /></dd></div>
         <div><dt className="text-faint">cost</dt><dd className="tabular">{usd(sandbox.cost_usd)}</dd></div>
       </dl>

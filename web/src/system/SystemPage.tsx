@@ -23,7 +23,7 @@ export function SystemPage() {
     <>
       <Header title="System"><Button onClick={() => void doctor.refetch()} busy={doctor.isFetching}><RefreshCw aria-hidden className="size-4" />Examine again</Button></Header>
       <div className="min-h-0 flex-1 overflow-y-auto">
-        <div className="mx-auto grid max-w-6xl gap-5 p-4 sm:p-6 lg:grid-cols-[minmax(0,1fr)_20rem]">
+        <div className="mx-auto grid max-w-6xl grid-cols-[minmax(0,1fr)] gap-5 p-4 sm:p-6 lg:grid-cols-[minmax(0,1fr)_20rem]">
           <Card title="Doctor">
             {doctor.isPending && <Rows what="the doctor’s report" />}
             {doctor.isError && !doctor.data && <ErrorState error={doctor.error} what="The report" retry={() => void doctor.refetch()} />}

@@ -19,7 +19,7 @@ export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputEleme
 }
 
 export function Textarea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement> & { ref?: Ref<HTMLTextAreaElement> }) {
-  return <textarea className={cx(BOX, 'min-h-20 py-1.5 leading-relaxed', className)} {...rest} />
+  return <textarea className={cx(BOX, 'py-1.5 leading-relaxed', className)} {...rest} />
 }
 
 export function Select({ className, children, ...rest }: SelectHTMLAttributes<HTMLSelectElement>) {

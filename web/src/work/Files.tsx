@@ -49,7 +49,7 @@ function Browser({ sandbox, start }: { sandbox: string; start: string }) {
           </ul>
         </div>
       </div>
-      <div className="min-h-0 min-w-0 flex-1">
+      <div className={cx('min-h-0 min-w-0 flex-1', !open && 'max-md:hidden')}>
         {open ? <Viewer sandbox={sandbox} file={open} onClose={() => setOpen(undefined)} /> : <Empty icon={<File aria-hidden />} title="Choose a file">It is read from the sandbox as it is at this moment.</Empty>}
       </div>
     </div>

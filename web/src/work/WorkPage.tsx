@@ -60,9 +60,9 @@ export function WorkPage() {
         about={execution && <span className="font-mono text-xs">{livenessWords(execution)}</span>}
       >
         {rows.length > 0 && (
-          <Select aria-label="Which work to show" className="w-64 max-w-[60vw]" value={execution?.id} onChange={(event) => search({ execution: event.target.value })}>
+          <div className="w-64 max-w-[60vw]"><Select aria-label="Which work to show" value={execution?.id} onChange={(event) => search({ execution: event.target.value })}>
             {rows.map((row) => <option key={row.id} value={row.id}>{nameOf(row.task_id)}{row.attempt > 1 ? `, attempt ${row.attempt}` : ''} ({row.status})</option>)}
-          </Select>
+          </Select></div>
         )}
         {execution && task && <WorkActions execution={execution} task={task} />}
       </Header>
