@@ -19,7 +19,7 @@ type localHost struct{ rt *gvisor.Runtime }
 func (h localHost) Create(ctx context.Context, spec MachineSpec) (Machine, error) {
 	mounts := make([]gvisor.Mount, 0, len(spec.Mounts))
 	for _, m := range spec.Mounts {
-		mounts = append(mounts, gvisor.Mount{Image: m.Image, Path: m.Path})
+		mounts = append(mounts, gvisor.Mount(m))
 	}
 	sb, err := h.rt.Create(ctx, gvisor.Spec{
 		ID: spec.ID, Template: spec.Template, Mounts: mounts, Hostname: "e2b.local",
