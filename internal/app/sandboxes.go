@@ -39,7 +39,7 @@ func (a *App) buildLocal(context.Context) error {
 
 	var accept atomic.Pointer[e2bserver.Server]
 	l.runtime, l.why = gvisor.New(gvisor.Config{
-		Dir: a.folder.dir, Log: a.log,
+		Dir: a.folder.dir, Log: a.log, Envd: gvisor.EmbeddedEnvd(), Sudo: gvisor.EmbeddedEnvd(),
 		Defaults: gvisor.Limits{CPU: a.cfg.SandboxCPU, MemoryMB: a.cfg.SandboxMemoryMB, DiskMB: a.cfg.SandboxDiskMB},
 		Accept: func(id string, h tunnel.Header, c net.Conn) {
 			if s := accept.Load(); s != nil {

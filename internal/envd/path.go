@@ -17,8 +17,6 @@ func resolvePath(path string, who *account, workdir string) (string, error) {
 	switch {
 	case len(path) > maxPath:
 		return "", fmt.Errorf("the path is longer than %d bytes", maxPath)
-	case strings.ContainsRune(path, 0):
-		return "", errors.New("the path holds a zero byte")
 	case path == "":
 		path = workdir
 		if path == "" {
@@ -36,6 +34,9 @@ func resolvePath(path string, who *account, workdir string) (string, error) {
 	}
 	if !filepath.IsAbs(path) { // a home that is itself relative
 		path = "/" + path
+	}
+	if strings.ContainsRune(path, 0) {
+		return "", errors.New("the path holds a zero byte")
 	}
 	return filepath.Clean(path), nil
 }

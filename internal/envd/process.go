@@ -18,7 +18,7 @@ const (
 	ptyChunk  = 16 << 10
 	pipeSize  = 256 << 10
 	// queueChunks is how far a process may run ahead of one reader.
-	queueChunks = 16
+	queueChunks = 8
 	// ptyLinger is how long a terminal is read after its shell has gone: what
 	// the shell left in the background may hold it open for ever.
 	ptyLinger = 200 * time.Millisecond
@@ -86,39 +86,6 @@ func (r *running) publish(event *process.ProcessEvent) {
 		select {
 		case sub.events <- event:
 		case <-sub.left:
-		}
-	}
-}
-
-func (r *running) listened() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.readers) > 0
-}
-
-// pump reads one output to its end.
-func (r *running) pump(from *os.File, chunk int, wrap func([]byte) *process.ProcessEvent) {
-	defer r.part()
-	defer from.Close()
-	buf := make([]byte, 2048)
-	last := false
-	for {
-		n, err := from.Read(buf)
-		if n > 0 && r.listened() {
-			r.publish(wrap(append([]byte(nil), buf[:n]...)))
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) && !last {
-			// The shell of a terminal has gone; what it wrote may still be there.
-			from.SetReadDeadline(time.Now().Add(ptyLinger / 4))
-			last = true
-			continue
-		}
-		if err != nil {
-			return
-		}
-		last = false
-		if n == len(buf) && n < chunk { // most commands say little: grow by need
-			buf = make([]byte, min(chunk, 4*len(buf)))
 		}
 	}
 }

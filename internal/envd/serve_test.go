@@ -24,13 +24,13 @@ import (
 
 // box is a server with clients in one of the two codecs.
 type box struct {
-	t     *testing.T
+	t     testing.TB
 	url   string
 	procs processconnect.ProcessClient
 	files filesystemconnect.FilesystemClient
 }
 
-func me(t *testing.T) string {
+func me(t testing.TB) string {
 	t.Helper()
 	u, err := user.Current()
 	if err != nil {
@@ -39,7 +39,7 @@ func me(t *testing.T) string {
 	return u.Username
 }
 
-func start(t *testing.T, c envd.Config, options ...connect.ClientOption) *box {
+func start(t testing.TB, c envd.Config, options ...connect.ClientOption) *box {
 	t.Helper()
 	if c.DefaultUser == "" {
 		c.DefaultUser = me(t)
@@ -72,7 +72,7 @@ func both(t *testing.T, c envd.Config, test func(*testing.T, *box)) {
 	}
 }
 
-func bounded(t *testing.T) context.Context {
+func bounded(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context()) // no deadline: it would travel and become the process's lifetime
 	timer := time.AfterFunc(60*time.Second, cancel)

@@ -6,6 +6,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/internal/git"
+	"agentsquad/internal/store"
 )
 
 // caller is who asks, as the database knows it.
@@ -15,6 +16,9 @@ type caller struct {
 	task      squad.Task
 	member    squad.Member
 	squad     squad.Squad
+	// attempts are all executions of the task: what one of them stored, the next
+	// continues from.
+	attempts []string
 }
 
 // caller reads who the sandbox works for. A sandbox that ended, waits in the pool
@@ -45,6 +49,13 @@ func (g *Gateway) caller(ctx context.Context, sandboxID string) (*caller, error)
 	if taskID != "" {
 		if c.task, err = s.Task(ctx, taskID); err != nil {
 			return nil, fmt.Errorf("read task of sandbox: %w", err)
+		}
+		past, err := s.Executions(ctx, store.ExecutionFilter{TaskID: taskID, Newest: true, Limit: 50})
+		if err != nil {
+			return nil, fmt.Errorf("read attempts of task: %w", err)
+		}
+		for _, e := range past {
+			c.attempts = append(c.attempts, e.ID)
 		}
 	}
 	if memberID != "" {

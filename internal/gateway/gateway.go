@@ -65,6 +65,8 @@ type Gateway struct {
 	trees  *trees
 	egress egressBooks
 
+	look chan struct{} // the radar has something to look at
+
 	mu      sync.Mutex
 	pending map[string]*pendingPush // by mirror folder and branch
 }
@@ -89,7 +91,7 @@ func New(cfg Config) *Gateway {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	g := &Gateway{cfg: cfg, node: squad.NewID(), runner: cfg.Mirrors.Runner(), scan: &scanner{}, pending: map[string]*pendingPush{}}
+	g := &Gateway{cfg: cfg, node: squad.NewID(), runner: cfg.Mirrors.Runner(), scan: &scanner{}, pending: map[string]*pendingPush{}, look: make(chan struct{}, 1)}
 	g.radar = git.NewRadar(g.runner)
 	g.models = newModels(cfg)
 	g.trees = newTrees(cfg.Trees)
@@ -194,6 +196,15 @@ func (g *Gateway) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-g.look:
 		}
+	}
+}
+
+// Look has the radar scan soon: something was pushed or merged.
+func (g *Gateway) Look() {
+	select {
+	case g.look <- struct{}{}:
+	default:
 	}
 }

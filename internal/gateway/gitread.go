@@ -116,11 +116,13 @@ func protocolEnv(r *http.Request) []string {
 	return nil
 }
 
-// readConfig hides what is not the caller's: checkpoints and pushes of others.
+// readConfig hides what is not the caller's: checkpoints and pushes of other tasks.
 func readConfig(t *target) []string {
 	list := []string{"uploadpack.allowFilter=true", "uploadpack.hideRefs=refs/squad"}
-	if id := t.caller.execution.ID; id != "" && t.own() {
-		list = append(list, "uploadpack.hideRefs=!refs/squad/checkpoints/"+id)
+	if t.own() {
+		for _, id := range t.caller.attempts {
+			list = append(list, "uploadpack.hideRefs=!refs/squad/checkpoints/"+id)
+		}
 	}
 	return list
 }

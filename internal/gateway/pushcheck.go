@@ -28,6 +28,8 @@ func (p *push) checkRefs(ctx context.Context) (map[string]string, error) {
 			refusals[u.ref] = fmt.Sprintf("this sandbox may push only %s", own)
 		case git.IsZero(u.sha):
 			refusals[u.ref] = "refs may not be deleted"
+		case u.ref == own && p.t.caller.working() != nil:
+			refusals[u.ref] = fmt.Sprintf("the execution of this sandbox is over (%s)", p.t.caller.execution.Status)
 		default:
 			now, err := p.g.refValue(ctx, p.t.mirror.Dir(), u.ref)
 			if err != nil {

@@ -51,6 +51,7 @@ type trees struct {
 
 	mu      sync.Mutex
 	flights map[string]*treeFlight
+	locks   map[string]*sync.Mutex // by folder
 	swept   time.Time
 }
 
@@ -69,7 +70,7 @@ func newTrees(cfg TreeConfig) *trees {
 	if cfg.MaxAge == 0 {
 		cfg.MaxAge = 48 * time.Hour
 	}
-	return &trees{cfg: cfg, flights: map[string]*treeFlight{}}
+	return &trees{cfg: cfg, flights: map[string]*treeFlight{}, locks: map[string]*sync.Mutex{}}
 }
 
 // PrepareTree makes, or finds, the image of a repository's branch as it is upstream
@@ -164,17 +165,16 @@ func (t *trees) once(ctx context.Context, file string, work func(context.Context
 }
 
 // makeImage checks the commit out on the host and turns the folder into an image.
+// The folder is kept, so that the next commit costs only what differs.
 func (g *Gateway) makeImage(ctx context.Context, repo squad.Repository, m *git.Mirror, tree Tree) (err error) {
 	folder := filepath.Dir(tree.Image)
-	if err := os.MkdirAll(folder, 0o750); err != nil {
-		return fmt.Errorf("make folder of images: %w", err)
-	}
-	work, err := os.MkdirTemp(folder, "checkout-")
-	if err != nil {
+	defer g.trees.lock(folder)()
+	work := filepath.Join(folder, checkoutName)
+	if err := os.MkdirAll(work, 0o755); err != nil {
 		return fmt.Errorf("make checkout: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	if err := os.Chmod(work, 0o755); err != nil {
+	now := time.Now()
+	if err := os.Chtimes(work, now, now); err != nil {
 		return fmt.Errorf("make checkout: %w", err)
 	}
 	spec := git.TreeSpec{
@@ -182,13 +182,19 @@ func (g *Gateway) makeImage(ctx context.Context, repo squad.Repository, m *git.M
 		Origin: g.trees.cfg.Origin + "/git/" + repo.ID + ".git",
 	}
 	if err := git.CheckoutTree(ctx, g.runner, spec); err != nil {
-		return err
+		g.cfg.Log.WarnContext(ctx, "checkout is made anew", "repository_id", repo.ID, "error", err)
+		if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755)); err != nil {
+			return fmt.Errorf("clear checkout: %w", err)
+		}
+		if err := git.CheckoutTree(ctx, g.runner, spec); err != nil {
+			return err
+		}
 	}
-	part := filepath.Join(work+".part", "image")
-	if err := os.MkdirAll(filepath.Dir(part), 0o750); err != nil {
+	part := tree.Image + ".part"
+	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
+	if err := os.RemoveAll(part); err != nil {
 		return fmt.Errorf("make image: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work+".part")) }()
 	if err := g.cfg.Trees.WriteImage(ctx, work, part); err != nil {
 		return fmt.Errorf("make image of %s at %.10s: %w", repo.Name, tree.Commit, err)
 	}
@@ -196,6 +202,21 @@ func (g *Gateway) makeImage(ctx context.Context, repo squad.Repository, m *git.M
 		return fmt.Errorf("put image in place: %w", err)
 	}
 	return nil
+}
+
+const checkoutName = "checkout"
+
+// lock makes work in one folder single.
+func (t *trees) lock(folder string) (unlock func()) {
+	t.mu.Lock()
+	l := t.locks[folder]
+	if l == nil {
+		l = &sync.Mutex{}
+		t.locks[folder] = l
+	}
+	t.mu.Unlock()
+	l.Lock()
+	return l.Unlock
 }
 
 // collect removes images that nobody used for long, and what a killed server left.
@@ -216,7 +237,7 @@ func (t *trees) collect(ctx context.Context, log *slog.Logger) {
 			continue
 		}
 		age := t.cfg.MaxAge
-		if info.IsDir() {
+		if strings.HasSuffix(f, ".part") {
 			age = time.Hour
 		}
 		if time.Since(info.ModTime()) > age {

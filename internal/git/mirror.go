@@ -98,7 +98,8 @@ type Mirror struct {
 	// refs is held for reading by whoever changes single refs (a push) and for
 	// writing by a fetch, whose pruning would otherwise remove a ref that was
 	// pushed upstream after the fetch had listed upstream's refs.
-	refs sync.RWMutex
+	refs  sync.RWMutex
+	asked time.Time // when upstream was asked for its default branch; guarded by refs
 
 	mu      sync.Mutex
 	flight  *flight

@@ -22,9 +22,13 @@ func (m *Mirror) fetchInto(ctx context.Context, dir string, progress func(Progre
 	if err != nil {
 		return err
 	}
-	head, err := upstreamHead(ctx, r, m.src.URL, auth)
-	if err != nil {
-		return err
+	head := ""
+	// Which branch is the default changes rarely; asking costs another round trip.
+	if dir != m.dir || time.Since(m.asked) > time.Minute {
+		if head, err = upstreamHead(ctx, r, m.src.URL, auth); err != nil {
+			return err
+		}
+		m.asked = time.Now()
 	}
 	args := []string{"fetch", "--prune", "--no-auto-gc", "--no-write-fetch-head", "--force"}
 	if progress != nil {

@@ -15,7 +15,7 @@ import (
 
 // TreeSpec describes a checkout that is made on the host to be used elsewhere.
 type TreeSpec struct {
-	Dir       string // empty folder that becomes the checkout
+	Dir       string // empty folder that becomes the checkout, or one of an earlier call
 	Objects   string // objects folder of the repository on the host
 	Alternate string // where that folder is seen from inside, written into the checkout
 	Commit    string
@@ -27,40 +27,54 @@ type TreeSpec struct {
 // borrows them from a repository that will be mounted beside it. Times of all files
 // are fixed and the index is refreshed after that, with the comparison of files
 // reduced to what an image keeps, so that the first git status inside finds
-// everything clean without reading a file.
+// everything clean without reading a file. A folder that an earlier call filled is
+// moved to the new commit, which costs only what differs.
 func CheckoutTree(ctx context.Context, r *Runner, s TreeSpec) error {
 	if !ValidSHA(s.Commit) || !ValidBranch(s.Branch) || strings.ContainsAny(s.Alternate+s.Origin+s.Branch, "\n\"\\") {
 		return errors.New("check out tree: unusable description")
 	}
-	if _, err := r.Run(ctx, Call{Dir: s.Dir, Args: []string{"init", "--quiet", "--template=", "-b", s.Branch}}); err != nil {
-		return fmt.Errorf("check out tree: %w", err)
-	}
 	gitDir := filepath.Join(s.Dir, ".git")
+	if _, err := os.Stat(filepath.Join(gitDir, "HEAD")); err != nil {
+		if _, err := r.Run(ctx, Call{Dir: s.Dir, Args: []string{"init", "--quiet", "--template="}}); err != nil {
+			return fmt.Errorf("check out tree: %w", err)
+		}
+	}
 	config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"+
 		"\tcheckStat = minimal\n\ttrustctime = false\n[remote \"origin\"]\n\turl = \"%s\"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"+
 		"[branch \"%s\"]\n\tremote = origin\n\tmerge = \"refs/heads/%s\"\n[gc]\n\tauto = 0\n", s.Origin, s.Branch, s.Branch)
 	refs := fmt.Sprintf("# pack-refs with: peeled fully-peeled sorted \n%s refs/heads/%s\n%s refs/remotes/origin/%s\n", s.Commit, s.Branch, s.Commit, s.Branch)
-	for name, text := range map[string]string{"config": config, "packed-refs": refs} {
-		if err := os.WriteFile(filepath.Join(gitDir, name), []byte(text), 0o644); err != nil {
-			return fmt.Errorf("check out tree: %w", err)
-		}
+	// The alternate is a path of the inside and of no use while the host works here.
+	if err := writeFiles(gitDir, map[string]string{"config": config, "packed-refs": refs, "HEAD": "ref: refs/heads/" + s.Branch + "\n", "objects/info/alternates": ""}); err != nil {
+		return fmt.Errorf("check out tree: %w", err)
 	}
-	env := []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + s.Objects}
-	if _, err := r.Run(ctx, Call{Dir: s.Dir, Env: env, Args: []string{"reset", "--hard", "--quiet", s.Commit}, Timeout: 10 * time.Minute}); err != nil {
+	if err := os.RemoveAll(filepath.Join(gitDir, "index.lock")); err != nil {
+		return fmt.Errorf("check out tree: %w", err)
+	}
+	env := []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + s.Objects, "GIT_OPTIONAL_LOCKS=1"}
+	if _, err := r.Run(ctx, Call{Dir: s.Dir, Env: env, Args: []string{"read-tree", "--reset", "-u", s.Commit}, Timeout: 10 * time.Minute}); err != nil {
 		return fmt.Errorf("check out tree: %w", err)
 	}
 	if err := fixTimes(ctx, s.Dir, time.Unix(1_000_000_000, 0)); err != nil {
 		return fmt.Errorf("fix times of tree: %w", err)
 	}
-	if _, err := r.Run(ctx, Call{Dir: s.Dir, Env: append(env, "GIT_OPTIONAL_LOCKS=1"), Args: []string{"update-index", "-q", "--refresh"}, Timeout: 10 * time.Minute}); err != nil {
+	if _, err := r.Run(ctx, Call{Dir: s.Dir, Env: env, Args: []string{"update-index", "-q", "--refresh"}, Timeout: 10 * time.Minute}); err != nil {
 		return fmt.Errorf("refresh index of tree: %w", err)
 	}
-	info := filepath.Join(gitDir, "objects", "info")
-	if err := os.MkdirAll(info, 0o755); err != nil {
+	if err := writeFiles(gitDir, map[string]string{"objects/info/alternates": s.Alternate + "\n"}); err != nil {
 		return fmt.Errorf("check out tree: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(info, "alternates"), []byte(s.Alternate+"\n"), 0o644); err != nil {
-		return fmt.Errorf("check out tree: %w", err)
+	return nil
+}
+
+func writeFiles(dir string, files map[string]string) error {
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
 	return nil
 }

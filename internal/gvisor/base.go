@@ -22,7 +22,7 @@ const (
 
 // makeBase makes the template "base": the host's /usr as it is, copy-on-write,
 // and a root image with everything else fresh. Its image is named by its
-// content, so that paused sandboxes keep the one they were started with.
+// content; older ones go, as sandboxes hold what they were started with.
 func (r *Runtime) makeBase() error {
 	dir := r.templateDir(BaseTemplate)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -48,7 +48,11 @@ func (r *Runtime) makeBase() error {
 	if old, err := r.Template(BaseTemplate); err == nil && old.Root.Image == image {
 		t.CreatedAt, t.Config = old.CreatedAt, old.Config
 	}
-	return r.saveTemplate(t)
+	if err := r.saveTemplate(t); err != nil {
+		return err
+	}
+	dropOld(dir, "*.erofs", image, shims)
+	return nil
 }
 
 // namedImage lets write make an image in dir and names it by its content.

@@ -54,7 +54,7 @@ func (s *Sandbox) spec(rec record) *specs.Spec {
 			Rlimits: rlimits(rec.Limits),
 		},
 		Annotations: map[string]string{
-			"dev.gvisor.spec.rootfs.source":  rec.Root.Image,
+			"dev.gvisor.spec.rootfs.source":  rec.Held.of(rec.Root.Image),
 			"dev.gvisor.spec.rootfs.type":    "erofs",
 			"dev.gvisor.spec.rootfs.overlay": s.rt.rootOverlay(s.box),
 			"dev.gvisor.spec.rootfs.options": "size=" + strconv.FormatInt(rec.DiskMB, 10) + "M",
@@ -85,11 +85,12 @@ func (s *Sandbox) mounts(rec record) []specs.Mount {
 		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "nodev", "mode=1777", "size=" + shm + "M"}},
 	}
 	for _, m := range append(append([]Mount{}, rec.Root.Binds...), rec.Mounts...) {
+		m.Image = rec.Held.of(m.Image)
 		all = append(all, m.oci())
 	}
 	return append(all,
 		specs.Mount{Destination: insideTunnel, Type: "bind", Source: s.box.tunnel(), Options: []string{"bind", "ro", "nosuid", "nodev", "noexec"}},
-		specs.Mount{Destination: insideEnvd, Type: "erofs", Source: rec.Envd, Options: []string{"ro"}},
+		specs.Mount{Destination: insideEnvd, Type: "erofs", Source: rec.Held.of(rec.Envd), Options: []string{"ro"}},
 	)
 }
 

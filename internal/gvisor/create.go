@@ -74,6 +74,7 @@ func (r *Runtime) launch(ctx context.Context, rec record) (*Sandbox, error) {
 		r.remove(s)
 		return nil, err
 	}
+	s.rec.Held = s.rec.hold(string(s.box))
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.StartTimeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {

@@ -13,8 +13,7 @@ import (
 )
 
 // installEnvd puts the daemon and sudo into an image of their own, named by its
-// content: sandboxes that were started with another keep theirs, which a restore
-// needs.
+// content. Older ones go: sandboxes hold the one they were started with.
 func (r *Runtime) installEnvd() error {
 	data := r.cfg.Envd
 	if len(data) == 0 {
@@ -32,6 +31,7 @@ func (r *Runtime) installEnvd() error {
 	sum.Write(data)
 	sum.Write(sudo)
 	r.envd = filepath.Join(r.cfg.Dir, "bin", fmt.Sprintf("envd-%x.erofs", sum.Sum(nil)[:12]))
+	dropOld(filepath.Dir(r.envd), "envd-*.erofs", r.envd)
 	if _, err := os.Stat(r.envd); err == nil {
 		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {

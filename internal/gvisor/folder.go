@@ -57,6 +57,8 @@ type record struct {
 	Root Root `json:"root"`
 	// Envd is the image that holds the daemon.
 	Envd string `json:"envd"`
+	// Held are the sandbox's own names for its images.
+	Held held `json:"held,omitempty"`
 	// Cgroups are the folders of its cgroups.
 	Cgroups []string `json:"cgroups,omitempty"`
 }

@@ -43,10 +43,12 @@ func (s *Sandbox) snapshot(ctx context.Context, name string, memory bool) (Templ
 		return Template{}, userError(squad.CodeProvider, err, "sandbox %s could not be saved", s.id)
 	}
 	rec := s.record()
+	own := rec.hold(dir)
 	t := Template{
 		Name: name, Kind: KindSnapshot, Root: rec.Root, Source: "sandbox " + s.id, CreatedAt: now(),
-		SizeBytes: imageSize(image), Mounts: rec.Mounts, Limits: rec.Limits, Envd: rec.Envd,
+		SizeBytes: imageSize(image), Mounts: own.mounts(rec.Mounts), Limits: rec.Limits, Envd: own.of(rec.Envd),
 	}
+	t.Root.Image, t.Root.Binds = own.of(rec.Root.Image), own.mounts(rec.Root.Binds)
 	t.Root.Checkpoint, t.Root.Files = image, ""
 	if !memory {
 		t.Root.Checkpoint, t.Root.Files = "", image

@@ -72,7 +72,11 @@ func (r *Runtime) ImportOCI(ctx context.Context, source, template string) (Templ
 	if t.Config, err = imageConfig(img); err != nil {
 		return Template{}, imageError(err, source)
 	}
-	return t, r.saveTemplate(t)
+	if err := r.saveTemplate(t); err != nil {
+		return Template{}, err
+	}
+	dropOld(dir, "root-*.erofs", file)
+	return t, nil
 }
 
 func imageError(err error, source string) error {

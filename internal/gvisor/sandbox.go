@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -160,21 +159,6 @@ func (s *Sandbox) closeDoor() {
 	if session != nil {
 		_ = session.Close()
 	}
-}
-
-// uses says whether the sandbox needs files below dir (which ends with a slash).
-func (s *Sandbox) uses(dir string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.rec.Status.Final() {
-		return false
-	}
-	for _, f := range []string{s.rec.Root.Image, s.rec.Root.Checkpoint, s.rec.Root.Files} {
-		if strings.HasPrefix(f+"/", dir) {
-			return true
-		}
-	}
-	return false
 }
 
 // now is the time as it is written down.

@@ -63,6 +63,56 @@ func TestSnapshotFiles_StartsFresh(t *testing.T) {
 	}
 }
 
+// What a sandbox was made from may be deleted and replaced while it is paused.
+func TestHold_TemplateAndMountsMayGo(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	tree := filepath.Join(t.TempDir(), "tree")
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tree, "f"), []byte("tree"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	image := filepath.Join(shortDir(t), "tree.erofs")
+	if err := gvisor.WriteImage(t.Context(), tree, image, gvisor.ImageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first := create(t, r, gvisor.Spec{Mounts: []gvisor.Mount{{Image: image, Path: "/mnt/tree"}}})
+	if _, err := first.Snapshot(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	second := create(t, r, gvisor.Spec{Template: "one"})
+	if _, err := second.SnapshotFiles(t.Context(), "two"); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Pause(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.DeleteTemplate("one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(image); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	third := create(t, r, gvisor.Spec{Template: "two"})
+	fork, err := second.Fork(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*gvisor.Sandbox{second, third, fork} {
+		if got := mustRun(t, s, "cat /mnt/tree/f"); got != "tree" {
+			t.Errorf("%s: %q", s.ID(), got)
+		}
+	}
+}
+
 func TestStates_WrongOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)

@@ -131,8 +131,8 @@ func (r *Runtime) saveTemplate(t Template) error {
 	return writeJSON(filepath.Join(r.templateDir(t.Name), "template.json"), t)
 }
 
-// DeleteTemplate removes a template. Sandboxes made from it keep its files open
-// while they run; one that is paused or running on its image refuses the removal.
+// DeleteTemplate removes a template. Sandboxes and snapshots made from it hold
+// what they need of it and live on.
 func (r *Runtime) DeleteTemplate(name string) error {
 	t, err := r.Template(name)
 	if err != nil {
@@ -140,12 +140,6 @@ func (r *Runtime) DeleteTemplate(name string) error {
 	}
 	if t.Kind == KindBase {
 		return squad.Errorf(squad.CodeConflict, "the template %s cannot be deleted", name)
-	}
-	dir := r.templateDir(name) + string(filepath.Separator)
-	for _, s := range r.List() {
-		if s.uses(dir) {
-			return squad.Errorf(squad.CodeConflict, "template %s is in use by sandbox %s", name, s.ID())
-		}
 	}
 	if err := os.RemoveAll(r.templateDir(name)); err != nil {
 		return fmt.Errorf("delete template %s: %w", name, err)

@@ -25,6 +25,7 @@ type pushResult struct {
 	Head    string         `json:"head"`
 	BaseSHA string         `json:"base_sha"`
 	Commits []squad.Commit `json:"commits"`
+	Skip    bool           `json:"skip,omitempty"` // there was nothing to push
 	// Problem is a prompt for the agent where the work could not be pushed as it is.
 	Problem string `json:"problem,omitempty"`
 }
@@ -140,6 +141,10 @@ func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) 
 		return out, err
 	}
 	moved := tip != "" && tip != p.BaseSHA
+	if !moved && !work.New {
+		out.Skip = true
+		return out, nil
+	}
 	if moved {
 		err := c.Rebase(ctx, git.RebaseOptions{Onto: p.Base, Auth: auth, Fetch: true, Identity: s.author(), Keep: true})
 		var clash *git.ConflictError
@@ -166,7 +171,7 @@ func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) 
 	if err != nil {
 		return out, err
 	}
-	r.lookForConflicts(s.repo.ID)
+	r.cfg.Gateway.Look()
 	return out, r.cfg.Store.Tx(ctx, func(tx *store.Tx) error { return r.noteHead(ctx, tx, s, out.Head, out.Commits) })
 }
 

@@ -14,7 +14,7 @@ import (
 // heard are the events that may concern an execution.
 var heard = []squad.EventType{
 	squad.EventPRMerged, squad.EventPRClosed, squad.EventReviewReceived, squad.EventChecksChanged, squad.EventMessageSent,
-	squad.EventExecutionCreated, squad.EventSandboxTerminated,
+	squad.EventExecutionCreated, squad.EventConflictDetected,
 }
 
 const cursorKey = "runner.cursor"
@@ -88,6 +88,7 @@ func (r *Runner) handle(ctx context.Context, e squad.Event) error {
 func (r *Runner) act(ctx context.Context, tx *store.Tx, e squad.Event) error {
 	switch e.Type {
 	case squad.EventPRMerged:
+		r.cfg.Gateway.Look() // the base moved under everybody else
 		return r.wakeTask(ctx, tx, e.TaskID, wake{Kind: "merged"})
 	case squad.EventPRClosed:
 		return r.wakeTask(ctx, tx, e.TaskID, wake{Kind: "closed", Reason: "the pull request was closed"})
@@ -103,6 +104,12 @@ func (r *Runner) act(ctx context.Context, tx *store.Tx, e squad.Event) error {
 			return nil
 		}
 		return r.wakeTask(ctx, tx, e.TaskID, wake{Kind: "turn", Reason: "checks"})
+	case squad.EventConflictDetected:
+		var c squad.Conflict
+		if json.Unmarshal(e.Payload, &c) != nil || c.OtherTaskID != "" {
+			return nil // two tasks clash: whoever is merged second gets it
+		}
+		return r.wakeTask(ctx, tx, c.TaskID, wake{Kind: "rebase", Reason: "conflict with the base"})
 	case squad.EventMessageSent:
 		var m squad.Message
 		if json.Unmarshal(e.Payload, &m) != nil || !strings.HasPrefix(m.To, "member:") {

@@ -11,6 +11,6 @@
 // with a durable cursor and turns reviews, merges, failed checks and messages
 // into signals of the waiting flow, each exactly once.
 //
-// [Runner.Work] starts a fixed set of goroutines (queue, dispatcher, radar);
+// [Runner.Work] starts a fixed set of goroutines (queue, dispatcher);
 // all of them end with its context, and all hand over to another node.
 package runner

@@ -77,6 +77,9 @@ func newHouse(t *testing.T) *house {
 	h.forges = forge.NewService(forge.Config{Store: h.store, Credentials: credentials, Git: hostGit, Dir: repos, Log: log})
 	gate := gateway.New(gateway.Config{
 		Store: h.store, Events: h.events, Credentials: credentials, ReposDir: repos, Log: log,
+		Trees: gateway.TreeConfig{Dir: filepath.Join(h.data, "trees"), WriteImage: func(ctx context.Context, dir, out string) error {
+			return gvisor.WriteImage(ctx, dir, out, gvisor.ImageOptions{Owned: true, UID: 1000, GID: 1000})
+		}},
 		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: filepath.Join(h.data, "mirrors"), Runner: hostGit, Log: log}),
 	})
 	theGate.Store(gate)
@@ -87,13 +90,13 @@ func newHouse(t *testing.T) *house {
 		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}},
 		Limits:  runner.Limits{PerMember: 10},
 	})
-	done := make(chan struct{}, 4)
-	for _, work := range []func(context.Context) error{server.Run, h.boxes.Run, flows.Run, h.runner.Work} {
+	done := make(chan struct{}, 5)
+	for _, work := range []func(context.Context) error{server.Run, h.boxes.Run, flows.Run, gate.Run, h.runner.Work} {
 		go func() { _ = work(ctx); done <- struct{}{} }()
 	}
 	t.Cleanup(func() {
 		cancel()
-		for range 4 {
+		for range 5 {
 			<-done
 		}
 		h.killAll(client)

@@ -8,6 +8,7 @@ import (
 	squad "agentsquad"
 	"agentsquad/internal/gateway"
 	"agentsquad/internal/git"
+	"agentsquad/internal/sandbox"
 )
 
 // internalURL is where local sandboxes find the gateway.
@@ -31,8 +32,23 @@ type Outward struct {
 
 // Prepare implements [Gateway].
 func (o *Outward) Prepare(ctx context.Context, provider string, repo squad.Repository, branch string) (Tree, error) {
-	return Tree{}, nil
+	if orElse(provider, o.Default) != "local" {
+		return Tree{}, nil
+	}
+	tree, err := o.Gateway.PrepareTree(ctx, repo.ID, branch)
+	if squad.CodeOf(err) == squad.CodeUnavailable || err == nil && tree.Image == "" {
+		return Tree{}, nil // an empty repository, or no images here: it is cloned
+	}
+	if err != nil {
+		return Tree{}, err
+	}
+	return Tree{Commit: tree.Commit, Key: repo.ID + "@" + tree.Commit, Mounts: []sandbox.Mount{
+		{Image: tree.Image, Path: tree.Path}, {Dir: tree.Objects, Path: tree.ObjectsPath, ReadOnly: true},
+	}}, nil
 }
+
+// Look implements [Gateway].
+func (o *Outward) Look() { o.Gateway.Look() }
 
 // Remote implements [Gateway].
 func (o *Outward) Remote(ctx context.Context, sb squad.Sandbox, repo squad.Repository) (string, git.Auth, error) {

@@ -18,11 +18,6 @@ func (r *Runner) makeSandbox(ctx context.Context, s scene, epoch int64) (place, 
 	if err != nil {
 		return p, err
 	}
-	for i := range tree.Mounts {
-		if tree.Mounts[i].Path == "" {
-			tree.Mounts[i].Path = p.Dir
-		}
-	}
 	row, err := r.cfg.Sandboxes.Acquire(ctx, sandbox.AcquireRequest{
 		SquadID: s.squad.ID, MemberID: s.member.ID, TaskID: s.task.ID, ExecutionID: s.execution.ID, RepositoryID: s.repo.ID,
 		Template: orElse(s.member.Config.Template, s.squad.Config.Template), Mounts: tree.Mounts, PoolKey: tree.Key, Epoch: epoch,

@@ -24,7 +24,7 @@ const (
 
 // wake tells a waiting execution what happened.
 type wake struct {
-	Kind   string `json:"kind"` // turn, merged or closed
+	Kind   string `json:"kind"` // turn, rebase, merged or closed
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -71,6 +71,7 @@ type recipe struct {
 	session string
 	turn    int
 	clashes int
+	rebases int
 }
 
 // place is where the execution works.
@@ -101,28 +102,27 @@ func (x *recipe) run() error {
 	if err := x.prepare(); err != nil {
 		return err
 	}
-	prompt := ""
-	for {
-		next, err := x.takeTurn(prompt)
-		if err != nil {
-			return err
+	n, err := x.takeTurn("")
+	for err == nil {
+		switch {
+		case n.end != nil:
+			return x.c.Do("finish", func(ctx context.Context) (any, error) { return nil, x.settle(ctx, x.id, *n.end) }, nil, transient)
+		case n.prompt != "":
+			n, err = x.takeTurn(n.prompt)
+		case n.rebase:
+			n, err = x.bringUpToDate()
+		default:
+			n, err = x.await(n.question)
 		}
-		if next.prompt == "" {
-			if next, err = x.await(next.question); err != nil {
-				return err
-			}
-		}
-		if next.end != nil {
-			return x.c.Do("finish", func(ctx context.Context) (any, error) { return nil, x.settle(ctx, x.id, *next.end) }, nil, transient)
-		}
-		prompt = next.prompt
 	}
+	return err
 }
 
-// next says what follows a turn: another one with this prompt, the end, or, where
-// both are empty, a wait.
+// next says what follows: another turn with this prompt, a rebase, the end, or,
+// where all are empty, a wait.
 type next struct {
 	prompt   string
+	rebase   bool
 	end      *wake
 	question bool
 }
@@ -165,12 +165,25 @@ func (x *recipe) takeTurn(prompt string) (next, error) {
 	if err != nil || result.Outcome == agent.Asked {
 		return next{question: true}, err
 	}
-	if work.Head == x.place.BaseSHA || !work.New && n > 1 {
+	if work.Head == x.place.BaseSHA {
 		return next{}, x.nothing(n, result)
 	}
+	return x.deliver(x.key, work, result)
+}
+
+// bringUpToDate rebases the branch on a base that moved under it. Where that goes
+// by itself no agent is asked.
+func (x *recipe) bringUpToDate() (next, error) {
+	x.rebases++
+	key := func(step string) string { return fmt.Sprintf("rebase.%s/%d", step, x.rebases) }
+	return x.deliver(key, commitResult{}, agent.Result{})
+}
+
+// deliver pushes and opens the pull request, or brings it up to date.
+func (x *recipe) deliver(key func(string) string, work commitResult, result agent.Result) (next, error) {
 	var push pushResult
-	err = x.step(squad.StepPush, x.key("push"), &push, func(ctx context.Context, s scene) (any, error) { return x.push(ctx, s, x.place, work) })
-	if err != nil {
+	err := x.step(squad.StepPush, key("push"), &push, func(ctx context.Context, s scene) (any, error) { return x.push(ctx, s, x.place, work) })
+	if err != nil || push.Skip {
 		return next{}, err
 	}
 	if push.Problem != "" {
@@ -180,7 +193,7 @@ func (x *recipe) takeTurn(prompt string) (next, error) {
 		return next{prompt: push.Problem}, nil
 	}
 	x.clashes, x.place.BaseSHA = 0, push.BaseSHA
-	return next{}, x.step(squad.StepPull, x.key("pull"), nil, func(ctx context.Context, s scene) (any, error) {
+	return next{}, x.step(squad.StepPull, key("pull"), nil, func(ctx context.Context, s scene) (any, error) {
 		return nil, x.openPull(ctx, s, x.place, push, result)
 	})
 }
@@ -207,16 +220,16 @@ func (x *recipe) await(question bool) (next, error) {
 		if err != nil {
 			return next{}, err
 		}
-		if w.Kind != "turn" {
+		if w.Kind == "merged" || w.Kind == "closed" {
 			return next{end: &w}, nil
 		}
 		// What was said since the last turn, in one text. Several remarks wake the
 		// flow several times and make one turn.
-		var prompt string
+		prompt, rebase := "", w.Kind == "rebase"
 		if err := x.c.Do(wait("gather"), func(ctx context.Context) (any, error) { return x.gather(ctx, x.id) }, &prompt, transient); err != nil {
 			return next{}, err
 		}
-		if prompt == "" {
+		if prompt == "" && !rebase {
 			continue
 		}
 		// Another turn goes through the queue like any other.
@@ -227,7 +240,7 @@ func (x *recipe) await(question bool) (next, error) {
 			return next{}, err
 		}
 		err = x.step(squad.StepSandbox, wait("resume"), &x.place, func(ctx context.Context, s scene) (any, error) { return x.resume(ctx, s, x.place, x.c.Fence()) })
-		return next{prompt: prompt}, err
+		return next{prompt: prompt, rebase: rebase}, err
 	}
 }
 

@@ -41,6 +41,8 @@ type Gateway interface {
 	// Dir is the repository on this machine that holds all branches and
 	// checkpoints: the mirror, or the local forge's own.
 	Dir(ctx context.Context, repo squad.Repository) (string, error)
+	// Look has the conflict radar look soon: a branch moved.
+	Look()
 	// AgentEnv are the addresses that an agent of the squad finds in its
 	// environment, for its models. No secrets.
 	AgentEnv(ctx context.Context, sb squad.Sandbox, member squad.Member) (map[string]string, error)
@@ -86,9 +88,7 @@ type Limits struct {
 type Runner struct {
 	cfg       Config
 	checkouts git.Checkouts
-	radar     *git.Radar
 	bell      chan struct{} // rings when the queue may have moved
-	radarBell chan string   // repository to look at
 
 	mu    sync.Mutex
 	turns map[string]*liveTurn // by execution: turns that this node drives now
@@ -100,7 +100,7 @@ func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Runner{cfg: cfg, radar: git.NewRadar(cfg.Git), bell: make(chan struct{}, 1), radarBell: make(chan string, 64), turns: map[string]*liveTurn{}}
+	r := &Runner{cfg: cfg, bell: make(chan struct{}, 1), turns: map[string]*liveTurn{}}
 	cfg.Flows.Register(flowExecution, 1, r.execute)
 	cfg.Flows.Register(flowCleanup, 1, r.cleanup)
 	return r
@@ -124,13 +124,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Work keeps the queue moving, listens to what happens outside and watches for
-// conflicts, until ctx ends. It returns nil then.
+// Work keeps the queue moving and listens to what happens outside, until ctx ends.
+// It returns nil then.
 func (r *Runner) Work(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { r.keepPromoting(ctx) })
 	group.Go(func() { r.dispatch(ctx) })
-	group.Go(func() { r.watchConflicts(ctx) })
 	group.Wait()
 	return nil
 }

@@ -304,6 +304,6 @@ func (r *Runner) removeBranch(ctx context.Context, in cleanupInput) error {
 		return err
 	}
 	err = r.cfg.Forges.DeleteBranch(ctx, s.repo, git.TaskBranch(s.task.Number))
-	r.lookForConflicts(s.repo.ID)
+	r.cfg.Gateway.Look()
 	return err
 }

@@ -3,12 +3,12 @@ package runner
 import (
 	"context"
 	"errors"
-	"path"
 	"strings"
 	"time"
 
 	squad "agentsquad"
 	"agentsquad/internal/event"
+	"agentsquad/internal/gateway"
 	"agentsquad/internal/git"
 	"agentsquad/internal/store"
 )
@@ -49,9 +49,7 @@ func (r *Runner) scene(ctx context.Context, executionID string) (s scene, err er
 func (s scene) base() string { return orElse(s.task.BaseBranch, s.repo.DefaultBranch) }
 
 // dir is where the checkout is inside the sandbox.
-func (s scene) dir() string {
-	return orElse(s.repo.Policy.Path, "/home/user/"+path.Base(strings.TrimSuffix(s.repo.Name, ".git")))
-}
+func (s scene) dir() string { return gateway.CheckoutPath(s.repo) }
 
 // author is the name on the member's commits.
 func (s scene) author() git.Identity {
