@@ -13,12 +13,15 @@ import (
 // accept lets a checked push in: objects first, then the refs, then upstream. It
 // returns why a ref was refused after all, and what the books should add.
 func (p *push) accept(ctx context.Context) (map[string]string, func(*store.Tx) error, error) {
-	release := p.t.mirror.HoldRefs()
-	defer release()
 	if err := p.g.addMade(ctx, p.t.caller.task.ID, p.commits); err != nil {
 		return nil, nil, err
 	}
-	if err := p.scratch.Keep(ctx); err != nil {
+	// Not while the mirror is rebuilt. The lock is not held while upstream is
+	// awaited: others read meanwhile.
+	release := p.t.mirror.HoldRefs()
+	err := p.scratch.Keep(ctx)
+	release()
+	if err != nil {
 		return nil, nil, err
 	}
 	refusals := map[string]string{}
@@ -112,6 +115,9 @@ func (g *Gateway) forward(ctx context.Context, m *git.Mirror, branch, old, sha s
 	if err != nil && kind != git.KindRejected && kind != git.KindRefused {
 		return err
 	}
+	// A fetch that listed upstream's refs before the push must not prune the branch
+	// after it: it is over before the lock is had, or begins later and sees it.
+	defer m.HoldRefs()()
 	if derr := git.DeleteRef(ctx, g.runner, m.Dir(), pendingRef(branch), sha); derr != nil {
 		g.cfg.Log.WarnContext(ctx, "pending ref stays", "branch", branch, "error", derr)
 	}
@@ -211,8 +217,6 @@ func (g *Gateway) retryOne(ctx context.Context, p *pendingPush) error {
 	if err := p.mirror.Fetch(ctx, nil); err != nil {
 		return err
 	}
-	release := p.mirror.HoldRefs()
-	defer release()
 	now, err := g.refValue(ctx, p.mirror.Dir(), pendingRef(p.branch))
 	if err != nil || now != p.sha {
 		return err // it was pushed by other means

@@ -39,6 +39,9 @@ func (g *Gateway) activeTasks(ctx context.Context, repositoryID string) ([]squad
 }
 
 func (g *Gateway) conflicts(ctx context.Context, repo squad.Repository, m *git.Mirror, tasks []squad.Task) ([]squad.Conflict, error) {
+	if len(tasks) == 0 {
+		return nil, nil
+	}
 	heads, err := g.heads(ctx, m.Dir(), tasks)
 	if err != nil || len(heads) == 0 {
 		return nil, err
