@@ -110,5 +110,8 @@ func (tx *Tx) UpdateExecution(ctx context.Context, e *squad.Execution) error {
 
 // DeleteExecution removes an execution.
 func (tx *Tx) DeleteExecution(ctx context.Context, id string) error {
+	if err := tx.releaseTasks(ctx, "execution_id", id); err != nil {
+		return err
+	}
 	return executions.remove(ctx, tx, id)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	squad "agentsquad"
 	"agentsquad/internal/store"
 )
@@ -113,6 +115,63 @@ func TestBoard_ColumnsInOrderOfPlace(t *testing.T) {
 			if b.Title == "" || len(b.Labels) != 2 || b.Description != "" {
 				t.Fatalf("%+v", b)
 			}
+		}
+	})
+}
+
+// The board remembers tasks between calls; whatever happens to a task, the next
+// board is as the database has it.
+func TestBoard_MemoryIsNeverStale(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		w := newWorld()
+		write(t, s, w.create)
+		check := func(what string) {
+			t.Helper()
+			want, err := s.Query.Board(t.Context(), store.TaskFilter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				got, err := s.Board(t.Context(), store.TaskFilter{})
+				if d := cmp.Diff(want, got); d != "" || err != nil {
+					t.Fatalf("after %s (-want +got): %s %v", what, d, err)
+				}
+				for i := range got { // what a caller does with it is the caller's affair
+					got[i].Title = "scribble"
+					for j := range got[i].Labels {
+						got[i].Labels[j] = "scribble"
+					}
+				}
+			}
+		}
+		check("start")
+		id := seedTasks(t, s, 300)
+		check("many new ones")
+		for what, f := range map[string]func(ctx context.Context, tx *store.Tx) error{
+			"edit": func(ctx context.Context, tx *store.Tx) error {
+				w.Task.Title = "new"
+				return tx.UpdateTask(ctx, &w.Task)
+			},
+			"usage": func(ctx context.Context, tx *store.Tx) error {
+				return tx.AddUsage(ctx, &squad.Usage{TaskID: w.Task.ID, CostUSD: 5})
+			},
+			"no squad": func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSquad(ctx, id) },
+			"one of each": func(ctx context.Context, tx *store.Tx) error {
+				return tx.CreateTask(ctx, &squad.Task{SquadID: w.Squad.ID, Title: "x"})
+			},
+		} {
+			write(t, s, f)
+			check(what)
+		}
+		for what, f := range map[string]func(ctx context.Context, tx *store.Tx) error{
+			"no member":     func(ctx context.Context, tx *store.Tx) error { return tx.DeleteMember(ctx, w.Member.ID) },
+			"no repository": func(ctx context.Context, tx *store.Tx) error { return tx.DeleteRepository(ctx, w.Repository.ID) },
+			"no execution":  func(ctx context.Context, tx *store.Tx) error { return tx.DeleteExecution(ctx, w.Execution.ID) },
+			"no dependency": func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTask(ctx, w.Before.ID) },
+		} {
+			write(t, s, f)
+			check(what)
 		}
 	})
 }

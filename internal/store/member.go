@@ -75,7 +75,12 @@ func (tx *Tx) UpdateMember(ctx context.Context, m *squad.Member) error {
 }
 
 // DeleteMember removes a member; its tasks stay, assigned to nobody.
-func (tx *Tx) DeleteMember(ctx context.Context, id string) error { return members.remove(ctx, tx, id) }
+func (tx *Tx) DeleteMember(ctx context.Context, id string) error {
+	if err := tx.releaseTasks(ctx, "assignee_id", id); err != nil {
+		return err
+	}
+	return members.remove(ctx, tx, id)
+}
 
 var messages = newTable("message", "messages", func(m *squad.Message) []field {
 	return []field{

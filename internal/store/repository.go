@@ -71,5 +71,8 @@ func (tx *Tx) UpdateRepository(ctx context.Context, r *squad.Repository) error {
 
 // DeleteRepository removes a repository with its pull requests; tasks stay.
 func (tx *Tx) DeleteRepository(ctx context.Context, id string) error {
+	if err := tx.releaseTasks(ctx, "repository_id", id); err != nil {
+		return err
+	}
 	return repositories.remove(ctx, tx, id)
 }

@@ -47,6 +47,7 @@ type Store struct {
 	write *sql.DB
 	read  *sql.DB
 	log   *slog.Logger
+	board boardMemory
 
 	mu    sync.Mutex
 	bells []func(lastSeq int64)
