@@ -74,7 +74,9 @@ func (r *Runtime) launch(ctx context.Context, rec record) (*Sandbox, error) {
 		r.remove(s)
 		return nil, err
 	}
+	s.mu.Lock()
 	s.rec.Held = s.rec.hold(string(s.box))
+	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.StartTimeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {

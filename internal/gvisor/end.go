@@ -72,7 +72,7 @@ func (s *Sandbox) died(p *process) {
 	}
 	reason := "the sandbox ended by itself"
 	if oomKilled(s.record().Cgroups) {
-		reason = "the sandbox used more memory than it may"
+		reason = outOfMemory
 	}
 	s.rt.cfg.Log.Warn("sandbox died", "sandbox_id", s.id, "reason", reason)
 	s.finish(context.Background(), squad.SandboxError, reason)
@@ -135,6 +135,13 @@ func (r *Runtime) sweep(ctx context.Context, rec record) error {
 		for _, pid := range []int{sandbox, gofer} {
 			if pid > 1 && pid != rec.PID && isRunsc(pid) {
 				errs = append(errs, killAndWait(ctx, pid, 0))
+			}
+		}
+		if rec.PID == 0 || len(rec.Cgroups) == 0 { // cut short, or no cgroup that would show the rest
+			for _, p := range runscProcesses(r.runsc.root) {
+				if p.id == rec.ID {
+					errs = append(errs, killAndWait(ctx, p.pid, 0))
+				}
 			}
 		}
 	}

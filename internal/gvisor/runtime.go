@@ -26,6 +26,8 @@ type Runtime struct {
 	starts  chan struct{} // bounds how many start at once
 	envd    string        // image that holds the daemon
 
+	stop context.CancelFunc // ends the watchdog, where there is one
+
 	mu     sync.Mutex
 	boxes  map[string]*Sandbox
 	closed bool
@@ -70,6 +72,11 @@ func New(cfg Config) (*Runtime, error) {
 		_ = lock.Close()
 		return nil, err
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	if r.cgroups.parents["memory"] == "" {
+		go r.guard(ctx)
+	}
 	return r, nil
 }
 
@@ -95,6 +102,7 @@ func (r *Runtime) Close() error {
 	boxes := r.boxes
 	r.boxes = map[string]*Sandbox{}
 	r.mu.Unlock()
+	r.stop()
 	for _, s := range boxes {
 		s.closeDoor()
 		s.unwatch()
