@@ -31,6 +31,7 @@ var imports = map[string][]string{
 	"internal/gateway":           {"", "internal/git", "internal/store", "internal/event"},
 	"internal/agent":             {"", "e2b", "internal/store", "internal/event", "internal/sandbox"},
 	"internal/mcp":               {"", "client"},
+	"internal/demo":              {"", "client"},
 	"internal/api":               {"", "internal/store", "internal/event", "internal/task", "internal/git", "web"},
 	"internal/runner": {
 		"", "e2b", "internal/store", "internal/event", "internal/task", "internal/flow", "internal/sandbox",
