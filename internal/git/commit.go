@@ -119,6 +119,14 @@ func (c *Checkout) commitSigned(ctx context.Context, o CommitOptions) error {
 		old = head
 		b.WriteString("parent " + head + "\n")
 	}
+	merging := c.merging(ctx)
+	if merging {
+		other, err := c.git(ctx, "rev-parse", "--verify", "MERGE_HEAD")
+		if err != nil {
+			return err
+		}
+		b.WriteString("parent " + other + "\n")
+	}
 	who := fmt.Sprintf("%s <%s> %d +0000\n", o.Author.Name, o.Author.Email, time.Now().Unix())
 	b.WriteString("author " + who + "committer " + who)
 	header, message := b.String(), "\n"+strings.TrimSpace(o.Message)+"\n"
@@ -134,7 +142,9 @@ func (c *Checkout) commitSigned(ctx context.Context, o CommitOptions) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.git(ctx, "update-ref", "-m", "commit", "HEAD", strings.TrimSpace(string(res.Stdout)), old)
+	if _, err = c.git(ctx, "update-ref", "-m", "commit", "HEAD", strings.TrimSpace(string(res.Stdout)), old); err == nil && merging {
+		_, err = c.git(ctx, "merge", "--quit")
+	}
 	return err
 }
 
