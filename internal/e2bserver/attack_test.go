@@ -226,6 +226,8 @@ func TestClaims_TellsE2BFromTheRest(t *testing.T) {
 		{false, "GET", "http://squad.test/api/v1/tasks", "Authorization: Bearer x"},
 		{false, "OPTIONS", "http://squad.test/api/v1/tasks", "Access-Control-Request-Headers: authorization"},
 		{false, "GET", "http://my-server.test/", ""},
+		{false, "GET", "http://1-prod.test/", ""},
+		{true, "GET", "http://1-i0123456789abcdefghij.example.com/", ""},
 	} {
 		req := httptest.NewRequest(c.method, c.url, nil)
 		if name, value, ok := strings.Cut(c.head, ": "); ok {
@@ -274,5 +276,21 @@ func TestPreview_SharesNeitherOriginNorCookieWithThePage(t *testing.T) {
 		if w := send(target); w.Code != status {
 			t.Errorf("%s: status %d, want %d", target, w.Code, status)
 		}
+	}
+}
+
+func TestCORS_AnyPageMayAskAndNoCookieCounts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newFakeHost())
+	req := httptest.NewRequest("OPTIONS", "http://localhost:7777/process.Process/Start", nil)
+	req.Header.Set("Access-Control-Request-Headers", "connect-protocol-version,e2b-sandbox-id,x-access-token")
+	w := httptest.NewRecorder()
+	r.server.ServeHTTP(w, req)
+	h := w.Header()
+	if w.Code != 204 || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Headers") != "*" || h.Get("Access-Control-Allow-Credentials") != "" {
+		t.Errorf("preflight: %d %v", w.Code, h)
+	}
+	if got := r.call(alice, "GET", "/v2/sandboxes", "").Header().Get("Access-Control-Allow-Origin"); got != "*" {
+		t.Errorf("control plane allows origin %q", got)
 	}
 }

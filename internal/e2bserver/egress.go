@@ -134,14 +134,15 @@ func (s *Server) dialOut(ctx context.Context, b *box, host string, port int) (*o
 	rules := b.policy
 	b.mu.Unlock()
 	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
-	addrs, err := s.resolve(ctx, host, rules)
-	if err != nil {
-		return nil, err
-	}
+	// Before the name is looked up: a question to DNS is a message by itself.
 	if s.cfg.Egress != nil {
 		if ok, rule := s.cfg.Egress(b.id, host, port); !ok {
 			return nil, &denied{rule}
 		}
+	}
+	addrs, err := s.resolve(ctx, host, rules)
+	if err != nil {
+		return nil, err
 	}
 	var last error
 	for _, addr := range addrs {

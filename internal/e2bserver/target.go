@@ -30,13 +30,27 @@ type target struct {
 	byHost bool
 }
 
-var previewHost = regexp.MustCompile(`^([0-9]{1,5})-([a-z0-9]{1,64})(-[a-z0-9]+)?\.`)
+var previewHost = regexp.MustCompile(`^([0-9]{1,5})-([a-z0-9]{1,64})(-[a-z0-9]+)?\.(.+)$`)
+
+// ownID is the form of our identifiers, which no other host name has by chance.
+var ownID = regexp.MustCompile(`^i[a-z0-9]{20}$`)
+
+// preview takes the host of a request apart, "<port>-<sandbox>.<domain>". A name
+// that only looks so, as in 1-prod.example.com, is not ours.
+func (s *Server) preview(r *http.Request) (port, id string, ok bool) {
+	m := previewHost.FindStringSubmatch(hostOnly(r.Host))
+	if m == nil || !ownID.MatchString(m[2]) && m[4] != hostOnly(s.cfg.Domain) {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
 
 // Claims says whether a request is E2B's, where one port serves all of squad: it
 // carries an API key, names a sandbox in a header or in its host, is a signed
 // address of a file or an upload, or asks before sending one of those headers.
 func (s *Server) Claims(r *http.Request) bool {
-	if r.Header.Get("X-API-Key") != "" || r.Header.Get(headerSandbox) != "" || previewHost.MatchString(hostOnly(r.Host)) {
+	_, _, isPreview := s.preview(r)
+	if isPreview || r.Header.Get("X-API-Key") != "" || r.Header.Get(headerSandbox) != "" {
 		return true
 	}
 	if r.URL.Path == "/files" && r.URL.Query().Get("signature") != "" {
@@ -65,9 +79,9 @@ func hostOnly(hostport string) string {
 // host decides before headers, so that a page in one sandbox cannot name another
 // on its own origin.
 func (s *Server) targetOf(r *http.Request) (t target, ok bool, err error) {
-	if m := previewHost.FindStringSubmatch(hostOnly(r.Host)); m != nil {
-		port, err := parsePort(m[1])
-		return target{id: m[2], port: port, byHost: true}, true, err
+	if text, id, ok := s.preview(r); ok {
+		port, err := parsePort(text)
+		return target{id: id, port: port, byHost: true}, true, err
 	}
 	if id := r.Header.Get(headerSandbox); id != "" {
 		t.id = bareID(id)

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"agentsquad/test/e2bsdk/e2btest"
 	"agentsquad/internal/gvisor"
+	"agentsquad/test/e2bsdk/e2btest"
 )
 
 func TestMain(m *testing.M) {

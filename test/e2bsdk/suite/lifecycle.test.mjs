@@ -93,6 +93,15 @@ test('pause without memory keeps files and ends processes', boxed(async (sbx) =>
   assert.equal((await sbx.commands.run('pgrep -c -f "sleep 60[0]" || true')).stdout.trim(), '0')
 }))
 
+test('reboot on connect drops the memory of a pause that kept it', boxed(async (sbx) => {
+  await sbx.files.write('kept.txt', 'kept')
+  await sbx.commands.run('sleep 600', { background: true, timeoutMs: 0 })
+  await sbx.pause()
+  const again = await Sandbox.connect(sbx.sandboxId, { onResume: 'reboot' })
+  assert.equal(await again.files.read('kept.txt'), 'kept')
+  assert.equal((await again.commands.run('pgrep -c -f "sleep 60[0]" || true')).stdout.trim(), '0')
+}))
+
 test('auto pause at the end of life, resume by traffic', async () => {
   const sbx = await Sandbox.create({ timeoutMs: 1000, lifecycle: { onTimeout: 'pause', autoResume: true } })
   try {
