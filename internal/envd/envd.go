@@ -23,6 +23,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"agentsquad/internal/envd/interpreter"
 	"agentsquad/internal/envdpb/filesystem/filesystemconnect"
 	"agentsquad/internal/envdpb/process/processconnect"
 )
@@ -51,12 +52,16 @@ type Server struct {
 	handler  http.Handler
 	state    state
 	accounts accounts
+	spawn    *spawner
 	files    *files
 	watchers watchers
 	load     load
 
 	closing sync.Once
 	closed  chan struct{}
+
+	codeMu sync.Mutex
+	code   *interpreter.Server // nil until it is asked for
 }
 
 // NewServer returns a server ready to use as an http.Handler.
@@ -74,8 +79,9 @@ func NewServer(c Config) *Server {
 	if s.state.user == "" {
 		s.state.user = s.presentUser()
 	}
+	s.spawn = newSpawner(c.Reap)
 	s.files = &files{server: s}
-	s.handler = s.routes(&processes{server: s, spawn: newSpawner(c.Reap), byPID: map[int]*running{}})
+	s.handler = s.routes(&processes{server: s, byPID: map[int]*running{}})
 	return s
 }
 
@@ -125,6 +131,7 @@ func (s *Server) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
 		s.watchers.closeAll()
+		s.closeCode()
 	})
 	return nil
 }

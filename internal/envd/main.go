@@ -59,13 +59,14 @@ type daemon struct {
 	server *Server
 	link   *tunnel.Link
 	http   *http.Server
-	inbox  *inbox
+	inbox  *inbox // streams of the data plane
+	code   *inbox // streams of the code interpreter
 	way    *wayOut
 	log    *slog.Logger
 }
 
 func newDaemon(c Config, socket string) *daemon {
-	d := &daemon{server: NewServer(c), inbox: newInbox(), log: c.Log}
+	d := &daemon{server: NewServer(c), inbox: newInbox(), code: newInbox(), log: c.Log}
 	d.link = tunnel.NewLink(func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}, d.accept)
@@ -89,6 +90,9 @@ func newDaemon(c Config, socket string) *daemon {
 // is logged and done without.
 func (d *daemon) run(ctx context.Context) error {
 	go d.http.Serve(d.inbox)
+	interpreter := &http.Server{Handler: http.HandlerFunc(d.server.serveCode), ErrorLog: d.http.ErrorLog, IdleTimeout: d.http.IdleTimeout}
+	go interpreter.Serve(d.code)
+	defer interpreter.Close()
 	var config net.ListenConfig
 	for address, serve := range map[string]func(net.Listener) error{
 		listenAddress:   d.http.Serve,
@@ -115,16 +119,23 @@ func (d *daemon) accept(h tunnel.Header, c net.Conn) {
 	case tunnel.KindEnvd, tunnel.KindControl:
 		d.inbox.put(&stream{Conn: c, control: h.Kind == tunnel.KindControl})
 	case tunnel.KindPort:
-		servePort(h.Port, c)
+		d.servePort(h.Port, c)
 	default:
 		d.log.Warn("host opened a stream of unknown kind", "kind", h.Kind)
 		c.Close()
 	}
 }
 
-// servePort joins a stream with a server of the sandbox.
-func servePort(port int, c net.Conn) {
+// servePort joins a stream with a server of the sandbox. Where no code
+// interpreter listens on its port, ours answers.
+func (d *daemon) servePort(port int, c net.Conn) {
 	target, err := dialLoopback(port)
+	if err != nil && port == CodePort {
+		if tunnel.Accept(c) == nil {
+			d.code.put(c)
+		}
+		return
+	}
 	if err != nil {
 		tunnel.Refuse(c, err.Error())
 		return

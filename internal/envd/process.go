@@ -121,12 +121,21 @@ func (r *running) limitTo(deadline time.Time) {
 	defer r.mu.Unlock()
 	r.limit = time.AfterFunc(time.Until(deadline), func() {
 		if !r.gone.Load() {
-			killTree(r.pid, r.mark)
+			r.kill()
 		}
 	})
 	if r.isOver() {
 		r.limit.Stop()
 	}
+}
+
+// kill ends the command with all it started.
+func (r *running) kill() {
+	leader := r.pid
+	if r.gone.Load() {
+		leader = 0
+	}
+	killTree(leader, r.mark)
 }
 
 func (r *running) closeInput() {

@@ -24,7 +24,6 @@ const (
 // processes is the service process.Process.
 type processes struct {
 	server *Server
-	spawn  *spawner
 
 	mu    sync.Mutex
 	byPID map[int]*running
@@ -96,7 +95,7 @@ func (s *processes) Start(ctx context.Context, req *connect.Request[process.Star
 	if err != nil {
 		return err
 	}
-	r, sub, err := s.spawn.launch(c, s.retire)
+	r, sub, err := s.server.spawn.launch(c, s.retire)
 	if err != nil {
 		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("start process: %w", err))
 	}
@@ -185,12 +184,18 @@ func (s *processes) command(h http.Header, req *process.StartRequest) (command, 
 	if err := checkDir(c.cwd); err != nil {
 		return command{}, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	own := map[string]string{"PATH": s.server.path, "HOME": who.home, "USER": who.name, "LOGNAME": who.name}
-	c.env, err = environ(own, s.server.config.Env, s.server.state.environment(), c.config.GetEnvs())
+	c.env, err = s.server.childEnv(who, c.config.GetEnvs())
 	if err != nil {
 		return command{}, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	return c, nil
+}
+
+// childEnv is the environment of a child: its user, then what holds for all
+// commands, then its own.
+func (s *Server) childEnv(who *account, own map[string]string) ([]string, error) {
+	user := map[string]string{"PATH": s.path, "HOME": who.home, "USER": who.name, "LOGNAME": who.name}
+	return environ(user, s.config.Env, s.state.environment(), own)
 }
 
 // SendInput writes to a command's stdin or terminal.
@@ -240,8 +245,11 @@ func (s *processes) SendSignal(_ context.Context, req *connect.Request[process.S
 	}
 	switch req.Msg.GetSignal() {
 	case process.Signal_SIGNAL_SIGKILL:
-		killTree(r.pid, r.mark)
+		r.kill()
 	case process.Signal_SIGNAL_SIGTERM:
+		if r.gone.Load() {
+			break // only what it left behind holds its output
+		}
 		if err := syscall.Kill(-r.pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return nil, connect.NewError(connect.CodeInternal, fmt.Errorf("signal process %d: %w", r.pid, err))
 		}

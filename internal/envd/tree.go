@@ -15,10 +15,13 @@ const markName = "SQUAD_PROCESS"
 
 // killTree ends a command with everything it started: its session, its process
 // group, its descendants, and whoever carries its mark. It looks again until
-// nothing is left, because what is being killed may still be forking.
+// nothing is left, because what is being killed may still be forking. A leader
+// that has been reaped is given as 0: its number may be another's by now.
 func killTree(leader int, mark string) {
-	syscall.Kill(leader, syscall.SIGKILL)
-	syscall.Kill(-leader, syscall.SIGKILL)
+	if leader > 0 {
+		syscall.Kill(leader, syscall.SIGKILL)
+		syscall.Kill(-leader, syscall.SIGKILL)
+	}
 	for round := range 50 {
 		found := family(leader, mark)
 		if len(found) == 0 {
@@ -41,14 +44,17 @@ type procStat struct {
 // family returns the living processes that belong to a command.
 func family(leader int, mark string) []int {
 	all := processTable()
-	in := map[int]bool{leader: true}
+	in := map[int]bool{}
+	if leader > 0 {
+		in[leader] = true
+	}
 	self := os.Getpid()
 	needle := []byte(markName + "=" + mark + "\x00")
 	for _, p := range all {
 		if p.pid == 1 || p.pid == self || p.zombie {
 			continue
 		}
-		if p.group == leader || p.session == leader || marked(p.pid, needle) {
+		if leader > 0 && (p.group == leader || p.session == leader) || marked(p.pid, needle) {
 			in[p.pid] = true
 		}
 	}

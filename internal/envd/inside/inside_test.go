@@ -2,8 +2,11 @@ package inside_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
+	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 
 	"agentsquad/internal/envdpb/filesystem"
 	"agentsquad/internal/envdpb/process"
+	"agentsquad/internal/tunnel"
 )
 
 func TestInside_UsersSudoAndEnvironment(t *testing.T) {
@@ -135,6 +139,35 @@ func TestInside_SurvivesPause(t *testing.T) {
 	}
 	s = attach(t, s.box)
 	s.want("", "a=$(cat /tmp/alive); sleep 0.5; b=$(cat /tmp/alive); [ \"$a\" != \"$b\" ] && echo ticking", "ticking")
+}
+
+func TestInside_CodeInterpreterAnswersOnItsPort(t *testing.T) {
+	t.Parallel()
+	s := create(t, nil)
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		session, err := s.box.Tunnel(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return session.Open(ctx, tunnel.Header{Kind: tunnel.KindPort, Port: 49999})
+	}}}
+	t.Cleanup(client.CloseIdleConnections)
+	for code, want := range map[string]string{
+		"import getpass, os; (getpass.getuser(), os.getcwd())": `"text":"('user', '/home/user')"`,
+		"print(os.environ['http_proxy'])":                      `http://127.0.0.1:3128`,
+	} {
+		body, _ := json.Marshal(map[string]string{"code": "import os\n" + code})
+		res, err := client.Post("http://code/execute", "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		// JSON of Python is spaced.
+		if got := strings.ReplaceAll(string(text), `": `, `":`); !strings.Contains(got, want) || !strings.Contains(got, "end_of_execution") {
+			t.Errorf("%s: %s", code, text)
+		}
+	}
 }
 
 func TestInside_ManyAtOnce(t *testing.T) {
