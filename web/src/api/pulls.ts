@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api } from './client'
 import { keys } from './keys'
-import type { Diff, PullRequest, ReviewComment } from './types'
+import type { Diff, NewReview, PullRequest, ReviewComment } from './types'
 
 export const pullsQuery = (squad: string) =>
   queryOptions({ queryKey: keys.pulls(squad), queryFn: ({ signal }) => all<PullRequest>('/pulls', { squad_id: squad }, 2000, signal) })
@@ -11,7 +11,6 @@ export const pullDiffQuery = (pull: string) => queryOptions({ queryKey: keys.pul
 export const commentsQuery = (pull: string) =>
   queryOptions({ queryKey: keys.comments(pull), queryFn: ({ signal }) => all<ReviewComment>(`/pulls/${pull}/reviews`, {}, 1000, signal) })
 
-export interface NewReview { path?: string; line?: number; side?: 'old' | 'new'; verdict?: 'comment' | 'approve' | 'request_changes'; body?: string; turn?: boolean }
 export const review = (pull: string, body: NewReview) => api<ReviewComment>(`/pulls/${pull}/reviews`, { method: 'POST', body })
 export const mergePull = (pull: string, method = '') => api<PullRequest>(`/pulls/${pull}/merge`, { method: 'POST', body: { method } })
 export const closePull = (pull: string) => api<PullRequest>(`/pulls/${pull}/close`, { method: 'POST', body: {} })

@@ -1,11 +1,9 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api } from './client'
 import { keys } from './keys'
-import type { APIToken, AuditEntry, Check, ExecutionStatus, GitOperation, TaskStatus, Template, User } from './types'
+import type { APIToken, AuditEntry, Check, GitOperation, Insights, NewToken, Template, UsageRow, User, Version } from './types'
 
-export interface Version { version: string; go?: string; commit?: string; database?: string; schema?: number }
 export interface StreamStats { last_seq?: number; subscribers?: number; [name: string]: unknown }
-export interface UsageRow { key: string; tokens_in: number; tokens_out: number; tokens_cached: number; cost_usd: number; calls: number }
 
 export const doctorQuery = queryOptions({ queryKey: keys.doctor, queryFn: ({ signal }) => all<Check>('/doctor', {}, 500, signal), staleTime: 60_000, retry: false })
 export const versionQuery = queryOptions({ queryKey: keys.version, queryFn: ({ signal }) => api<Version>('/version', { signal }), staleTime: Infinity, retry: false })
@@ -22,18 +20,6 @@ export const usageQuery = (squad: string, by: 'day' | 'member' | 'task' | 'model
 
 export const templatesQuery = queryOptions({ queryKey: keys.templates, queryFn: ({ signal }) => all<Template>('/templates', {}, 500, signal), retry: false })
 
-export interface Spread { count: number; p50: number; p95: number }
-export interface Insights {
-  executions: Partial<Record<ExecutionStatus, number>>
-  tasks: Partial<Record<TaskStatus, number>>
-  cost_usd: number
-  tokens_in: number
-  tokens_out: number
-  duration_ms: Spread
-  start_ms: Spread
-  pulls: Partial<Record<'open' | 'merged' | 'closed', number>>
-  success_rate: number
-}
 
 export const insightsQuery = (squad: string, days: number) =>
   queryOptions({ queryKey: keys.insights(squad, days), staleTime: 30_000, queryFn: ({ signal }) => api<Insights>('/insights', { query: { squad_id: squad, days }, signal }) })
@@ -41,7 +27,6 @@ export const insightsQuery = (squad: string, days: number) =>
 /** The newest git operations of the installation; for administrators. */
 export const gitOperationsQuery = queryOptions({ queryKey: keys.gitOperations, queryFn: ({ signal }) => all<GitOperation>('/git-operations', { newest: true, limit: 2000 }, 2000, signal), staleTime: 30_000, retry: false })
 
-export interface NewToken { name: string; kind: 'user' | 'e2b'; scopes?: string[]; expires_in?: number }
 export const tokensQuery = queryOptions({ queryKey: keys.tokens, queryFn: ({ signal }) => all<APIToken>('/tokens', {}, 1000, signal), retry: false })
 export const createToken = (body: NewToken) => api<APIToken & { secret: string }>('/tokens', { method: 'POST', body })
 export const deleteToken = (id: string) => api<void>(`/tokens/${id}`, { method: 'DELETE' })

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api } from './client'
 import { keys } from './keys'
-import type { Diff, Execution, Message, Task, TaskStatus } from './types'
+import type { BulkResult, Diff, Execution, Message, NewTask, Task, TaskBulk, TaskChange, TaskStatus } from './types'
 
 export const tasksQuery = (squad: string) =>
   queryOptions({ queryKey: keys.tasks(squad), queryFn: ({ signal }) => all<Task>('/tasks', { squad_id: squad }, 5000, signal) })
@@ -18,31 +18,15 @@ export const executionsQuery = (task: string) =>
 
 export const taskDiffQuery = (task: string) => queryOptions({ queryKey: keys.taskDiff(task), queryFn: ({ signal }) => api<Diff>(`/tasks/${task}/diff`, { signal }) })
 
-export interface NewTask {
-  squad_id: string
-  title: string
-  description?: string
-  repository_id?: string
-  status?: 'backlog' | 'todo'
-  priority?: number
-  labels?: string[]
-  assignee_id?: string
-  depends_on?: string[]
-  budget?: Task['budget']
-  run?: boolean
-}
 
 export const createTask = (body: NewTask) => api<Task>('/tasks', { method: 'POST', body, once: true })
-export type TaskChange = Partial<Pick<Task, 'title' | 'description' | 'repository_id' | 'priority' | 'labels' | 'assignee_id' | 'depends_on' | 'base_branch' | 'budget'>>
 export const changeTask = (task: Task, body: TaskChange) =>
   api<Task>(`/tasks/${task.id}`, { method: 'PATCH', body, ifMatch: `"${task.version}"` })
 export const moveTask = (id: string, status: TaskStatus, position?: number) =>
   api<Task>(`/tasks/${id}/move`, { method: 'POST', body: { status, ...(position !== undefined && { position }) } })
 export const deleteTask = (id: string) => api<void>(`/tasks/${id}`, { method: 'DELETE' })
 
-export interface Bulk { ids: string[]; action: 'move' | 'assign' | 'label' | 'unlabel' | 'priority' | 'delete'; status?: TaskStatus; assignee_id?: string; label?: string; priority?: number }
-export interface BulkResult { id: string; ok: boolean; code?: string; error?: string }
-export const bulkTasks = async (body: Bulk): Promise<BulkResult[]> => (await api<{ items: BulkResult[] }>('/tasks/bulk', { method: 'POST', body })).items
+export const bulkTasks = async (body: TaskBulk): Promise<BulkResult[]> => (await api<{ items: BulkResult[] }>('/tasks/bulk', { method: 'POST', body })).items
 
 export const runTask = (id: string, body: { member_id?: string; message?: string } = {}) => api<Execution>(`/tasks/${id}/run`, { method: 'POST', body })
 export const retryTask = (id: string, body: { member_id?: string; message?: string } = {}) => api<Execution>(`/tasks/${id}/retry`, { method: 'POST', body })

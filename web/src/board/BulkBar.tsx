@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ArrowRight, Trash2, UserRound, X } from 'lucide-react'
 import { keys } from '@/api/keys'
-import { type Bulk, bulkTasks } from '@/api/tasks'
-import type { Member } from '@/api/types'
+import { bulkTasks } from '@/api/tasks'
+import type { Member, TaskBulk } from '@/api/types'
 import { count } from '@/format/number'
 import { Button } from '@/ui/Button'
 import { useConfirm } from '@/ui/confirm'
@@ -15,7 +15,7 @@ export function BulkBar({ squad, ids, members, onDone }: { squad: string; ids: s
   const cache = useQueryClient()
   const confirm = useConfirm()
   const act = useMutation({
-    mutationFn: (bulk: Omit<Bulk, 'ids'>) => bulkTasks({ ...bulk, ids }),
+    mutationFn: (bulk: Omit<TaskBulk, 'ids'>) => bulkTasks({ ...bulk, ids }),
     meta: { failed: 'Nothing was changed' },
     onSuccess: async (results) => {
       const refused = results.filter((result) => !result.ok)

@@ -64,12 +64,13 @@ const FLAGS = {
 } as const
 
 function Trouble({ task, conflict, waitsFor }: CardProps) {
+  const files = conflict?.files ?? []
   const flag = task.flag ? FLAGS[task.flag] : undefined
   if (!flag && !conflict && !waitsFor) return null
   return (
     <ul className="mt-2 space-y-1 text-xs">
       {flag && <li className={cx('flex gap-1.5', flag.tone)}><flag.icon aria-hidden className="mt-0.5 size-3.5 shrink-0" /><span className="line-clamp-2"><b className="font-medium">{flag.name}</b>{task.cause && `: ${task.cause}`}</span></li>}
-      {conflict && <li className="flex gap-1.5 text-warn"><TriangleAlert aria-hidden className="mt-0.5 size-3.5 shrink-0" /><span className="truncate" title={conflict.files.join('\n')}>Overlaps in {conflict.files[0]}{conflict.files.length > 1 && ` +${conflict.files.length - 1}`}</span></li>}
+      {conflict && <li className="flex gap-1.5 text-warn"><TriangleAlert aria-hidden className="mt-0.5 size-3.5 shrink-0" /><span className="truncate" title={files.join('\n')}>Overlaps in {files[0]}{files.length > 1 && ` +${files.length - 1}`}</span></li>}
       {waitsFor ? <li className="flex gap-1.5 text-muted"><Link2 aria-hidden className="mt-0.5 size-3.5 shrink-0" />Waits for {waitsFor} {waitsFor === 1 ? 'task' : 'tasks'}</li> : null}
     </ul>
   )

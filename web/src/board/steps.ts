@@ -13,7 +13,7 @@ export const STEPS: { step: Step; name: string }[] = [
 ]
 
 /** Index of the step that runs now; past the last once the pull request stands. */
-export function stepIndex(step: Step | undefined): number {
+export function stepIndex(step: string | undefined): number {
   if (!step) return 0
   const at = STEPS.findIndex((each) => each.step === step)
   return at < 0 ? STEPS.length : at

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { UsageRow } from '@/api/system'
+import type { UsageRow } from '@/api/types'
 import { compact, usd } from '@/format/number'
 import { day } from '@/format/time'
 import { roundTop } from './days'

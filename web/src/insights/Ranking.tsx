@@ -1,4 +1,4 @@
-import type { UsageRow } from '@/api/system'
+import type { UsageRow } from '@/api/types'
 import { compact, usd } from '@/format/number'
 
 /** The dearest first, each with its share of the dearest. */

@@ -1,4 +1,4 @@
-import type { UsageRow } from '@/api/system'
+import type { UsageRow } from '@/api/types'
 
 /** One row for each day of the period, also for those on which nothing was spent. */
 export function everyDay(rows: UsageRow[], days: number, now = Date.now()): UsageRow[] {

@@ -62,7 +62,7 @@ export function Properties({ task }: { task: Task }) {
         return (
           <div key={`${overlap.task_id}/${overlap.other_task_id}`} className="rounded-lg bg-warn-soft p-3 text-xs text-warn">
             <p className="flex items-center gap-1.5 font-medium"><TriangleAlert aria-hidden className="size-3.5" />Overlaps with {other ? `#${other.number}` : 'the base branch'}</p>
-            <ul className="mt-1 font-mono break-all">{overlap.files.slice(0, 6).map((file) => <li key={file}>{file}</li>)}</ul>
+            <ul className="mt-1 font-mono break-all">{(overlap.files ?? []).slice(0, 6).map((file) => <li key={file}>{file}</li>)}</ul>
           </div>
         )
       })}

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { keys } from '@/api/keys'
-import { mergePull, type NewReview, refreshPull, review } from '@/api/pulls'
-import type { PullRequest, ReviewComment } from '@/api/types'
+import { mergePull, refreshPull, review } from '@/api/pulls'
+import type { NewReview, PullRequest, ReviewComment } from '@/api/types'
 import { upsert } from '@/live/reduce'
 import { say } from '@/ui/toast'
 

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { keys } from '@/api/keys'
-import { cancelTask, changeTask, deleteTask, forkTask, keepExecution, retryTask, runTask, type TaskChange } from '@/api/tasks'
-import type { Execution, Task } from '@/api/types'
+import { cancelTask, changeTask, deleteTask, forkTask, keepExecution, retryTask, runTask } from '@/api/tasks'
+import type { Execution, Task, TaskChange } from '@/api/types'
 import { upsert } from '@/live/reduce'
 import { say } from '@/ui/toast'
 

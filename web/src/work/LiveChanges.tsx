@@ -14,6 +14,7 @@ export default function LiveChanges({ execution }: { execution: Execution | unde
   if (!execution) return <Empty icon={<Icon aria-hidden />} title="No work yet">Changes appear here as the agent makes them.</Empty>
   if (diff.isPending) return <Rows what="the changes" />
   if (diff.isError && !diff.data) return <ErrorState error={diff.error} what="The changes" retry={() => void diff.refetch()} />
-  if (diff.data.files.length === 0) return <Empty icon={<Icon aria-hidden />} title="Nothing has changed yet">{running ? 'The agent has not touched a file so far.' : 'The branch is the same as its base.'}</Empty>
-  return <div className="mx-auto max-w-5xl space-y-4 p-4">{diff.data.files.map((file) => <FileChange key={file.path} file={file} mode="inline" comments={[]} squad={execution.squad_id} />)}</div>
+  const files = diff.data.files ?? []
+  if (files.length === 0) return <Empty icon={<Icon aria-hidden />} title="Nothing has changed yet">{running ? 'The agent has not touched a file so far.' : 'The branch is the same as its base.'}</Empty>
+  return <div className="mx-auto max-w-5xl space-y-4 p-4">{files.map((file) => <FileChange key={file.path} file={file} mode="inline" comments={[]} squad={execution.squad_id} />)}</div>
 }
