@@ -99,6 +99,7 @@ type Execution struct {
 	Percent        int             `json:"percent,omitempty" doc:"Progress of the step where it is known"`
 	Liveness       Liveness        `json:"liveness,omitzero"`
 	Attempt        int             `json:"attempt"`
+	Lane           int             `json:"lane,omitempty" doc:"Which of several tries at once; 0 for the first or only one"`
 	Turn           int             `json:"turn"`
 	GitBranch      string          `json:"git_branch,omitempty"`
 	BaseSHA        string          `json:"base_sha,omitempty"`

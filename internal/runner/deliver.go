@@ -132,6 +132,10 @@ func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) 
 	if err != nil {
 		return out, err
 	}
+	if held, err := r.holdBack(ctx, s, p, c, row); err != nil || held {
+		out.Skip = held
+		return out, err
+	}
 	_, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
 	if err != nil {
 		return out, err
@@ -141,6 +145,12 @@ func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) 
 		return out, err
 	}
 	moved := tip != "" && tip != p.BaseSHA
+	if work.Head == "" { // not after a turn: the branch as it is
+		if out.Head, err = c.Head(ctx); err != nil {
+			return out, err
+		}
+		work.New = s.execution.PullRequestURL == ""
+	}
 	if !moved && !work.New {
 		out.Skip = true
 		return out, nil

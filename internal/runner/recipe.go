@@ -24,7 +24,7 @@ const (
 
 // wake tells a waiting execution what happened.
 type wake struct {
-	Kind   string `json:"kind"` // turn, rebase, merged or closed
+	Kind   string `json:"kind"` // turn, rebase, kept, merged or closed
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -69,6 +69,7 @@ type recipe struct {
 	place place
 	// session is the agent's conversation, over turns.
 	session string
+	result  agent.Result // of the last turn
 	turn    int
 	clashes int
 	rebases int
@@ -159,7 +160,7 @@ func (x *recipe) takeTurn(prompt string) (next, error) {
 	if err != nil {
 		return next{}, err
 	}
-	x.session = result.Session
+	x.session, x.result = result.Session, result
 	var work commitResult
 	err = x.step(squad.StepCommit, x.key("commit"), &work, func(ctx context.Context, s scene) (any, error) { return x.commit(ctx, s, x.place, n, result) })
 	if err != nil || result.Outcome == agent.Asked {
@@ -176,7 +177,7 @@ func (x *recipe) takeTurn(prompt string) (next, error) {
 func (x *recipe) bringUpToDate() (next, error) {
 	x.rebases++
 	key := func(step string) string { return fmt.Sprintf("rebase.%s/%d", step, x.rebases) }
-	return x.deliver(key, commitResult{}, agent.Result{})
+	return x.deliver(key, commitResult{}, x.result)
 }
 
 // deliver pushes and opens the pull request, or brings it up to date.
@@ -225,7 +226,7 @@ func (x *recipe) await(question bool) (next, error) {
 		}
 		// What was said since the last turn, in one text. Several remarks wake the
 		// flow several times and make one turn.
-		prompt, rebase := "", w.Kind == "rebase"
+		prompt, rebase := "", w.Kind == "rebase" || w.Kind == "kept"
 		if err := x.c.Do(wait("gather"), func(ctx context.Context) (any, error) { return x.gather(ctx, x.id) }, &prompt, transient); err != nil {
 			return next{}, err
 		}

@@ -183,3 +183,31 @@ func (h *house) pull(k squad.Task) squad.PullRequest {
 	}
 	return list[0]
 }
+
+// Several tries at once push nothing; the one that is kept becomes the pull request.
+func TestFork_OneOfSeveralTriesIsKept(t *testing.T) {
+	h := newHouse(t)
+	ada, bob := h.member("Ada", `echo ada > who.txt`), h.member("Bob", `echo bob > who.txt`)
+	k := h.task("Try both", ada)
+	made, err := h.runner.Fork(t.Context(), squad.System(), k.ID, squad.ForkOptions{Members: []string{ada.ID, bob.ID}})
+	h.must(err)
+	for _, e := range made {
+		h.until(k, "try to finish", func(squad.Event) bool {
+			now, err := h.store.Execution(t.Context(), e.ID)
+			return err == nil && now.Status == squad.ExecutionWaiting
+		})
+	}
+	if out := h.git("branch", "--list", "'task-*'"); out != "" {
+		t.Errorf("pushed before one was kept: %s", out)
+	}
+	_, err = h.runner.Keep(t.Context(), squad.System(), made[1].ID)
+	h.must(err)
+	h.untilTask(k, inReview)
+	if got := h.git("show", "task-1:who.txt"); got != "bob" {
+		t.Errorf("branch has %q", got)
+	}
+	if other, _ := h.store.Execution(t.Context(), made[0].ID); other.Status != squad.ExecutionCancelled {
+		t.Errorf("the other try is %s", other.Status)
+	}
+	h.pull(k)
+}

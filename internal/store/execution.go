@@ -18,6 +18,7 @@ var executions = newTable("execution", "task_executions", func(e *squad.Executio
 		{name: "percent", at: &e.Percent},
 		{name: "liveness", at: object{&e.Liveness}},
 		{name: "attempt", at: &e.Attempt},
+		{name: "lane", at: &e.Lane, fixed: true},
 		{name: "turn", at: &e.Turn},
 		{name: "git_branch", at: &e.GitBranch},
 		{name: "base_sha", at: &e.BaseSHA},

@@ -55,6 +55,37 @@ func (l *Life) StartExecution(ctx context.Context, tx *store.Tx, taskID, memberI
 	return e, l.begin(ctx, tx, t, &e)
 }
 
+// StartParallel makes one queued execution for each member: several tries at one
+// task at once. The task must not be worked on yet.
+func (l *Life) StartParallel(ctx context.Context, tx *store.Tx, taskID string, members []string) ([]squad.Execution, error) {
+	if len(members) < 2 {
+		return nil, squad.Invalid("members", "trying several ways needs at least two members")
+	}
+	first, err := l.StartExecution(ctx, tx, taskID, members[0])
+	if err != nil {
+		return nil, err
+	}
+	out := []squad.Execution{first}
+	for i, id := range members[1:] {
+		m, err := tx.Member(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if m.SquadID != first.SquadID || !m.IsActive {
+			return nil, squad.Errorf(squad.CodeConflict, "member %s cannot take part: not active in the task's squad", m.Name)
+		}
+		e := squad.Execution{TaskID: taskID, SquadID: first.SquadID, MemberID: id, Attempt: first.Attempt, Lane: i + 1, GitBranch: first.GitBranch}
+		if err := tx.CreateExecution(ctx, &e); err != nil {
+			return nil, err
+		}
+		if err := tx.Append(ctx, ExecutionEvent(squad.EventExecutionCreated, e)); err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
 func (l *Life) begin(ctx context.Context, tx *store.Tx, t squad.Task, e *squad.Execution) error {
 	if err := Check(State{t.Status, t.Flag}, State{squad.TaskInProgress, squad.FlagNone}); err != nil {
 		return err

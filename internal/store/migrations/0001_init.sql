@@ -185,6 +185,7 @@ CREATE TABLE task_executions (
     percent          INTEGER NOT NULL CHECK (percent BETWEEN 0 AND 100),
     liveness         JSONB NOT NULL,
     attempt          INTEGER NOT NULL CHECK (attempt > 0),
+    lane             INTEGER NOT NULL DEFAULT 0 CHECK (lane >= 0),
     turn             INTEGER NOT NULL CHECK (turn >= 0),
     git_branch       TEXT NOT NULL,
     base_sha         TEXT NOT NULL,
@@ -204,7 +205,7 @@ CREATE TABLE task_executions (
     CHECK ((status IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL))
 );
 CREATE INDEX task_executions_task ON task_executions (task_id);
-CREATE UNIQUE INDEX task_executions_live ON task_executions (task_id) WHERE finished_at IS NULL;
+CREATE UNIQUE INDEX task_executions_live ON task_executions (task_id, lane) WHERE finished_at IS NULL;
 CREATE INDEX task_executions_status ON task_executions (status);
 CREATE INDEX task_executions_squad ON task_executions (squad_id);
 CREATE INDEX task_executions_member ON task_executions (member_id);
