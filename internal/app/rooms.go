@@ -22,6 +22,7 @@ type rooms struct {
 	local       localHost
 	sandboxes   *sandbox.Service
 	gateway     gatewayRoom
+	work        work
 }
 
 // gatewayRoom is what the runtime needs of the gateway.
@@ -33,7 +34,7 @@ type gatewayRoom interface {
 // buildRooms makes every room; nothing runs yet.
 func (a *App) buildRooms(ctx context.Context) error {
 	a.rooms.owner = squad.NewID()
-	for _, build := range []func(context.Context) error{a.buildForges, a.buildLocal, a.buildSandboxes} {
+	for _, build := range []func(context.Context) error{a.buildForges, a.buildGateway, a.buildLocal, a.buildSandboxes, a.buildRunner} {
 		if err := build(ctx); err != nil {
 			return err
 		}
@@ -74,6 +75,11 @@ func (a *App) startRooms(ctx context.Context) error {
 	}
 	if r.sandboxes != nil {
 		a.run("sandbox service", r.sandboxes.Run)
+	}
+	a.run("gateway", r.work.gateway.Run)
+	if r.work.runner != nil {
+		a.run("flows", r.work.flows.Run)
+		a.run("runner", r.work.runner.Work)
 	}
 	return a.startPprof(ctx)
 }

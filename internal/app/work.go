@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+
+	"agentsquad"
+	"agentsquad/internal/agent"
+	"agentsquad/internal/api"
+	"agentsquad/internal/flow"
+	"agentsquad/internal/gateway"
+	"agentsquad/internal/git"
+	"agentsquad/internal/gvisor"
+	"agentsquad/internal/runner"
+	"agentsquad/internal/store"
+)
+
+// work is what makes pull requests of tasks.
+type work struct {
+	gateway *gateway.Gateway
+	flows   *flow.Engine
+	runner  *runner.Runner
+}
+
+// buildGateway makes the only way out of sandboxes.
+func (a *App) buildGateway(context.Context) error {
+	r := &a.rooms
+	r.work.gateway = gateway.New(gateway.Config{
+		Store: a.store, Events: a.events, Credentials: r.credentials, ReposDir: a.folder.path("repos"), Log: a.log,
+		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: a.folder.path("mirrors"), Runner: r.git, Auth: r.credentials.GitAuth, Log: a.log}),
+		Trees:   gateway.TreeConfig{Dir: a.folder.path("trees"), WriteImage: writeTree},
+	})
+	r.gateway = r.work.gateway
+	r.ports.Gateway, r.ports.Radar = r.work.gateway.Public(), r.work.gateway
+	return nil
+}
+
+// writeTree makes the image of a checkout; inside, it belongs to the user.
+func writeTree(ctx context.Context, dir, out string) error {
+	const user = 1000
+	return gvisor.WriteImage(ctx, dir, out, gvisor.ImageOptions{Owned: true, UID: user, GID: user})
+}
+
+// buildRunner makes the queue and the recipe of executions.
+func (a *App) buildRunner(context.Context) error {
+	r := &a.rooms
+	if r.sandboxes == nil {
+		return nil // the doctor says why there are none; everything else works
+	}
+	r.work.flows = flow.New(flow.Config{Store: a.store, Owner: a.cfg.Node + "/" + r.owner, Log: a.log})
+	r.work.runner = runner.New(runner.Config{
+		Store: a.store, Events: a.events, Life: a.life, Flows: r.work.flows, Sandboxes: r.sandboxes, Forges: r.forges, Git: r.git, Log: a.log,
+		Gateway: &runner.Outward{Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: a.cfg.PublicURL, Token: a.sandboxToken},
+		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}},
+		Owner:   a.cfg.Node + "/" + r.owner,
+	})
+	r.ports.Runner, r.ports.Checkouts = r.work.runner, r.work.runner.Checkouts()
+	return nil
+}
+
+// sandboxToken makes the token with which a cloud sandbox reaches the gateway.
+func (a *App) sandboxToken(ctx context.Context, sb squad.Sandbox) (string, error) {
+	var made squad.CreatedToken
+	err := a.store.Tx(ctx, func(tx *store.Tx) (err error) {
+		made, err = api.Mint(ctx, tx, squad.APIToken{
+			Kind: squad.TokenAgent, Name: "sandbox " + sb.ID, MemberID: sb.AgentID, TaskID: sb.TaskID, SandboxID: sb.ID,
+			ExpiresAt: tx.Now.Add(a.cfg.SandboxLifetime),
+		})
+		return err
+	})
+	return made.Secret, err
+}
