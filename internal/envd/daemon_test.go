@@ -219,6 +219,19 @@ func TestDaemon_RedialsAndKeepsProcesses(t *testing.T) {
 	h.box(tunnel.KindEnvd).kill(pid)
 }
 
+func TestDaemon_CallerThatLeavesDoesNotBlockTheCommand(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	b := h.box(tunnel.KindEnvd)
+	done := filepath.Join(t.TempDir(), "done")
+	_, stream := b.begin(bounded(t), shell("head -c 100000000 /dev/zero; touch "+done))
+	stream.Receive()
+	stream.Close()
+	if r := b.run(bounded(t), shell("until [ -e "+done+" ]; do sleep 0.05; done; echo over")); r.stdout != "over\n" {
+		t.Fatalf("%+v", r)
+	}
+}
+
 // outside plays the host: it knows one name, refuses another, and serves squad.internal.
 func outside(h tunnel.Header, c net.Conn) {
 	defer c.Close()

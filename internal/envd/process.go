@@ -33,8 +33,9 @@ type running struct {
 	mark   string
 	pty    *os.File // master side, nil without a terminal
 
+	input   *os.File   // nil when stdin is /dev/null
 	inputMu sync.Mutex // one writer at a time, whole chunks
-	input   *os.File   // nil when stdin is /dev/null or closed
+	closed  bool       // no more input
 
 	mu      sync.Mutex
 	readers []*reader
@@ -104,6 +105,9 @@ func (r *running) part() {
 	if r.left.Add(-1) > 0 {
 		return
 	}
+	if r.input != nil {
+		r.input.SetWriteDeadline(time.Unix(1, 0)) // frees a writer: nobody reads any more
+	}
 	r.closeInput()
 	r.over()
 	close(r.done)
@@ -138,13 +142,16 @@ func (r *running) kill() {
 	killTree(leader, r.mark)
 }
 
-func (r *running) closeInput() {
+// closeInput ends the command's input and says whether there was any.
+func (r *running) closeInput() bool {
 	r.inputMu.Lock()
 	defer r.inputMu.Unlock()
-	if r.input != nil {
-		r.input.Close()
-		r.input = nil
+	if r.input == nil || r.closed {
+		return false
 	}
+	r.input.Close()
+	r.closed = true
+	return true
 }
 
 var (
@@ -161,7 +168,7 @@ func (r *running) write(ctx context.Context, in *process.ProcessInput) error {
 	defer r.inputMu.Unlock()
 	switch v := in.GetInput().(type) {
 	case *process.ProcessInput_Stdin:
-		if r.input == nil {
+		if r.input == nil || r.closed {
 			return errNoStdin
 		}
 		to, data = r.input, v.Stdin

@@ -182,6 +182,8 @@ func TestSendInput_ClosedStdinIsInternal(t *testing.T) {
 	in := &process.ProcessInput{Input: &process.ProcessInput_Stdin{Stdin: []byte("x")}}
 	_, err := b.procs.SendInput(ctx, connect.NewRequest(&process.SendInputRequest{Process: byPID(pid), Input: in}))
 	wantCode(t, err, connect.CodeInternal, "stdin")
+	_, err = b.procs.CloseStdin(ctx, connect.NewRequest(&process.CloseStdinRequest{Process: byPID(pid)}))
+	wantCode(t, err, connect.CodeInternal, "stdin")
 	b.kill(pid)
 }
 

@@ -268,7 +268,9 @@ func (s *processes) CloseStdin(_ context.Context, req *connect.Request[process.C
 	if r.pty != nil {
 		return nil, connect.NewError(connect.CodeUnknown, errIsPty)
 	}
-	r.closeInput()
+	if !r.closeInput() {
+		return nil, connect.NewError(connect.CodeInternal, errNoStdin)
+	}
 	return connect.NewResponse(&process.CloseStdinResponse{}), nil
 }
 

@@ -28,24 +28,24 @@ func NewLink(dial func(context.Context) (net.Conn, error), accept func(Header, n
 // Run dials and redials until ctx ends, and closes the session then.
 func (l *Link) Run(ctx context.Context) {
 	for try := 0; ctx.Err() == nil; try++ {
-		conn, err := l.dial(ctx)
-		if err != nil {
-			wait(ctx, pause(try))
-			continue
-		}
-		s := Client(conn, l.accept)
-		l.set(s)
 		began := time.Now()
-		select {
-		case <-s.Done():
-		case <-ctx.Done():
-			s.Close()
+		if conn, err := l.dial(ctx); err == nil {
+			l.serve(ctx, Client(conn, l.accept))
 		}
-		l.set(nil)
 		if time.Since(began) > time.Second {
-			try = -1
+			try = 0
 		}
-		wait(ctx, pause(0))
+		wait(ctx, pause(try))
+	}
+}
+
+func (l *Link) serve(ctx context.Context, s *Session) {
+	l.set(s)
+	defer l.set(nil)
+	select {
+	case <-s.Done():
+	case <-ctx.Done():
+		s.Close()
 	}
 }
 
