@@ -45,6 +45,8 @@ type record struct {
 	MemoryMB int64   `json:"memory_mb"`
 	DiskMB   int64   `json:"disk_mb"`
 	Mounts   []Mount `json:"mounts,omitempty"`
+	// Doomed says that a kill was asked for and has not succeeded yet.
+	Doomed bool `json:"doomed,omitempty"`
 	// Build says that the sandbox builds a template: it is in no list.
 	Build bool `json:"build,omitempty"`
 	// Workdir and User are the defaults its template sets.

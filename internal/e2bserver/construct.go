@@ -54,6 +54,7 @@ func (s *Server) runBuild(ctx context.Context, owner, templateID string, work bu
 		b.FinishedAt = s.cfg.Now().UTC()
 		if err != nil {
 			b.Status, b.Reason, b.FailedStep = buildError, buildMessage(err), c.step
+			t.prune()
 			return save(s.library.dir, t.ID, t)
 		}
 		b.Status, b.Env, b.Workdir, b.User, b.Base = buildReady, c.env, c.workdir, c.user, c.base

@@ -2,9 +2,6 @@ package e2bserver
 
 import (
 	"context"
-	"time"
-
-	squad "agentsquad"
 )
 
 // expire ends or pauses a sandbox whose time has come, unless it was given more
@@ -20,27 +17,27 @@ func (s *Server) expire(ctx context.Context, id string) {
 		return
 	}
 	rec := b.view()
-	if rec.State != running {
-		b.unlock()
+	defer b.unlock()
+	switch {
+	case rec.Doomed:
+	case rec.State != running:
 		return
-	}
-	if now := s.cfg.Now(); rec.EndAt.After(now) {
-		b.unlock()
+	case rec.EndAt.After(s.cfg.Now()):
 		s.deadlines.set(id, rec.EndAt)
 		return
 	}
-	if !rec.AutoPause {
-		b.unlock()
-		if err := s.kill(ctx, b, "its time was over"); err != nil && squad.CodeOf(err) != squad.CodeNotFound {
+	if rec.Doomed || !rec.AutoPause {
+		b.change(func(*record) { b.ending = true })
+		b.stop(errKilled)
+		if err := s.killLocked(ctx, b, "its time was over"); err != nil {
 			s.log.ErrorContext(ctx, "sandbox not killed at its end", "sandbox_id", id, "error", err)
 		}
 		return
 	}
-	defer b.unlock()
 	if err := s.pauseLocked(ctx, b, rec.AutoPauseMemory); err != nil {
 		// Killing would lose its work: it lives on until a pause succeeds.
 		s.log.ErrorContext(ctx, "sandbox not paused at its end", "sandbox_id", id, "error", err)
-		s.deadlines.set(id, s.cfg.Now().Add(10*time.Second))
+		s.deadlines.set(id, s.cfg.Now().Add(retryAfter))
 	}
 }
 
@@ -147,6 +144,8 @@ func (s *Server) adopt(rec record, m Machine) {
 	s.mu.Unlock()
 	if rec.State == running {
 		s.wake(b)
+	}
+	if rec.State == running || rec.Doomed {
 		s.deadlines.set(rec.ID, rec.EndAt)
 	}
 	s.note(b, "info", "server restarted; sandbox taken up again")

@@ -13,6 +13,9 @@ import (
 // when the caller goes away: half of one helps nobody.
 const changeTimeout = 2 * time.Minute
 
+// retryAfter is the pause before another try to end or pause a sandbox.
+const retryAfter = 10 * time.Second
+
 // minResume is the least lifetime after a resume by traffic.
 const minResume = 5 * time.Minute
 
@@ -172,11 +175,13 @@ func (s *Server) kill(ctx context.Context, b *box, why string) error {
 	return s.killLocked(ctx, b, why)
 }
 
+// killLocked ends a sandbox whose streams are cut. What cannot be ended is tried
+// again until it is.
 func (s *Server) killLocked(ctx context.Context, b *box, why string) error {
 	if err := b.machine.Kill(ctx); err != nil {
-		b.change(func(*record) { b.ending = false })
-		s.deadlines.set(b.id, s.cfg.Now().Add(10*time.Second))
-		return fmt.Errorf("kill sandbox %s: %w", b.id, err)
+		rec := b.change(func(r *record) { b.ending, r.Doomed = false, true })
+		s.deadlines.set(b.id, s.cfg.Now().Add(retryAfter))
+		return errors.Join(fmt.Errorf("kill sandbox %s: %w", b.id, err), save(s.boxDir(), b.id, rec))
 	}
 	s.remove(b)
 	s.log.InfoContext(ctx, "sandbox killed", "sandbox_id", b.id, "reason", why)

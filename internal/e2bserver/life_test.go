@@ -1,6 +1,7 @@
 package e2bserver_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -256,4 +257,26 @@ func TestSnapshots_AreTemplatesUntilDeleted(t *testing.T) {
 			t.Errorf("delete by %s: status %d, want %d: %s", c.key, w.Code, c.status, w.Body)
 		}
 	}
+}
+
+func TestKill_ThatFailsIsTriedUntilItSucceeds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, host *fakeHost) {
+		id := r.create(alice, `{"templateID":"base","timeout":3600}`).SandboxID
+		host.mu.Lock()
+		host.fail = errors.New("the disk is on fire")
+		host.mu.Unlock()
+		if w := r.call(alice, "DELETE", "/sandboxes/"+id, ""); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "fire") {
+			t.Errorf("status %d %s", w.Code, w.Body)
+		}
+		time.Sleep(15 * time.Second)
+		host.mu.Lock()
+		host.fail = nil
+		host.mu.Unlock()
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if r.state(alice, id) != "gone" || host.count() != 0 {
+			t.Errorf("state %s, %d machines left", r.state(alice, id), host.count())
+		}
+	})
 }

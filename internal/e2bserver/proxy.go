@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,7 @@ type route struct {
 	target
 	run  *live
 	mask string
+	tls  bool // the server inside speaks TLS
 }
 
 // internalRoutes are for the host only.
@@ -119,7 +121,7 @@ func (s *Server) admit(r *http.Request, t target) (route, error) {
 	if run == nil {
 		return route{}, errNoSandbox
 	}
-	return route{target: t, run: run, mask: rec.Network.MaskRequestHost}, nil
+	return route{target: t, run: run, mask: rec.Network.MaskRequestHost, tls: slices.Contains(rec.Network.HTTPSPorts, t.port)}, nil
 }
 
 // resumeByTraffic wakes a paused sandbox because somebody wants to talk to it.
@@ -155,6 +157,9 @@ func rewrite(p *httputil.ProxyRequest) {
 	rt := p.In.Context().Value(routeKey{}).(route)
 	port := strconv.Itoa(rt.port)
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", rt.id+":"+port
+	if rt.tls {
+		p.Out.URL.Scheme = "https"
+	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	p.Out.Host = p.In.Host
 	if rt.mask != "" && rt.port != envdPort {

@@ -125,15 +125,25 @@ func (l *library) addSnapshot(rec record, ref reference, image string) (snapshot
 	return t.info(ref.tag), save(l.dir, t.ID, t)
 }
 
-// prune drops finished builds that no tag refers to.
+// keptFailures is how many failed builds of a template are kept for reading.
+const keptFailures = 10
+
+// prune drops finished builds that no tag refers to, but the newest and some
+// failed ones.
 func (t *template) prune() {
-	used := map[string]bool{}
+	used := map[string]bool{t.Builds[len(t.Builds)-1].ID: true}
 	for _, g := range t.Tags {
 		used[g.Build] = true
 	}
-	newest := t.Builds[len(t.Builds)-1].ID
+	failed := 0
+	for _, b := range slices.Backward(t.Builds) {
+		if b.Status == buildError && failed < keptFailures {
+			failed++
+			used[b.ID] = true
+		}
+	}
 	t.Builds = slices.DeleteFunc(t.Builds, func(b *build) bool {
-		return b.Status == buildReady && !used[b.ID] && b.ID != newest
+		return (b.Status == buildReady || b.Status == buildError) && !used[b.ID]
 	})
 }
 

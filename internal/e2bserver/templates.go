@@ -158,6 +158,7 @@ func (s *Server) deleteTemplate(w http.ResponseWriter, r *http.Request, owner st
 // sweep removes images that no template refers to any more. Those that a
 // sandbox still stands on stay until a later sweep.
 func (s *Server) sweep(ctx context.Context) {
+	s.sweepLayers()
 	names, err := s.host.Templates()
 	if err != nil {
 		s.log.ErrorContext(ctx, "templates not listed", "error", err)

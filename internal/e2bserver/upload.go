@@ -26,6 +26,9 @@ const (
 	maxEntries  = 200_000
 	maxUnpacked = 8 << 30
 	uploadTime  = time.Hour
+	// maxLayers bounds what one owner keeps here, layerAge for how long.
+	maxLayers = 20 << 30
+	layerAge  = 7 * 24 * time.Hour
 )
 
 var layerHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -33,8 +36,51 @@ var layerHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // layerPath is where a layer of an owner is kept. Owners do not share: whether
 // a file exists says something about it.
 func (s *Server) layerPath(owner, hash string) string {
+	return filepath.Join(s.uploadDir(), layerOwner(owner)+hash+".tar.gz")
+}
+
+func layerOwner(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
-	return filepath.Join(s.uploadDir(), hex.EncodeToString(sum[:8])+"-"+hash+".tar.gz")
+	return hex.EncodeToString(sum[:8]) + "-"
+}
+
+// layers lists what was uploaded.
+func (s *Server) layers() []os.FileInfo {
+	entries, err := os.ReadDir(s.uploadDir())
+	if err != nil {
+		return nil
+	}
+	var all []os.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			all = append(all, info)
+		}
+	}
+	return all
+}
+
+// roomFor refuses an upload that would fill the disk.
+func (s *Server) roomFor(owner string, size int64) error {
+	total := size
+	for _, info := range s.layers() {
+		if strings.HasPrefix(info.Name(), layerOwner(owner)) {
+			total += info.Size()
+		}
+	}
+	if total > maxLayers {
+		return squad.Errorf(squad.CodeQuota, "Your uploads fill more than %d bytes; they are removed %s after their last use", int64(maxLayers), layerAge)
+	}
+	return nil
+}
+
+// sweepLayers removes layers that no build used for long.
+func (s *Server) sweepLayers() {
+	for _, info := range s.layers() {
+		age := s.cfg.Now().Sub(info.ModTime())
+		if age > layerAge || strings.HasPrefix(info.Name(), ".new-") && age > 2*uploadTime {
+			_ = os.Remove(filepath.Join(s.uploadDir(), info.Name()))
+		}
+	}
 }
 
 // uploadLink handles GET /templates/{id}/files/{hash}.
@@ -46,7 +92,8 @@ func (s *Server) uploadLink(w http.ResponseWriter, r *http.Request, owner string
 	if err := s.library.change(owner, r.PathValue("id"), func(*template) error { return nil }); err != nil {
 		return err
 	}
-	if _, err := os.Stat(s.layerPath(owner, hash)); err == nil {
+	now := s.cfg.Now()
+	if err := os.Chtimes(s.layerPath(owner, hash), now, now); err == nil { // it is there, and wanted
 		writeJSON(w, http.StatusCreated, map[string]any{"present": true})
 		return nil
 	}
@@ -93,6 +140,9 @@ func (s *Server) takeLayer(w http.ResponseWriter, r *http.Request) error {
 		return squad.Errorf(squad.CodeForbidden, "This upload address has expired")
 	case r.ContentLength > s.cfg.MaxUpload:
 		return squad.Errorf(squad.CodeTooLarge, "An upload may have at most %d bytes", s.cfg.MaxUpload)
+	}
+	if err := s.roomFor(q.Get("owner"), max(r.ContentLength, 0)); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(s.uploadDir(), ".new-*")
 	if err != nil {

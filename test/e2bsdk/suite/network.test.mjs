@@ -111,6 +111,17 @@ test('maskRequestHost', boxed(async (sbx) => {
   assert.match((await preview(sbx.getHost(8000))).body, /host=localhost:8000 /)
 }, { network: { maskRequestHost: 'localhost:${PORT}' } }))
 
+test('httpsPorts: the server inside speaks TLS', boxed(async (sbx) => {
+  await sbx.files.write('/tmp/tls.py', serve.replace("S(('127.0.0.1', 8000), H).serve_forever()", `
+import ssl
+c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); c.load_cert_chain('/tmp/cert.pem', '/tmp/key.pem')
+s = S(('127.0.0.1', 8443), H); s.socket = c.wrap_socket(s.socket, server_side=True); s.serve_forever()`))
+  await sbx.commands.run('openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=x -keyout /tmp/key.pem -out /tmp/cert.pem')
+  await sbx.commands.run('python3 /tmp/tls.py', { background: true, timeoutMs: 0 })
+  await until(async () => (await preview(sbx.getHost(8443))).status === 200)
+  assert.match((await preview(sbx.getHost(8443), '/tls')).body, /^\/tls /)
+}, { network: { httpsPorts: [8443] } }))
+
 const get = async (sbx, url) => {
   const r = await sbx.commands.run(`curl -s -o /tmp/out -w '%{http_code}' --max-time 20 ${url}; echo; cat /tmp/out; rm -f /tmp/out`)
   return r.stdout
