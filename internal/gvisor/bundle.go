@@ -24,6 +24,10 @@ var insideCaps = []string{
 	"CAP_SYS_CHROOT", "CAP_SYS_NICE", "CAP_SYS_PTRACE",
 }
 
+// victimScore makes the kernel end sandboxes before the server when the whole
+// machine runs out of memory.
+const victimScore = 500
+
 const insidePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // writeBundle writes the OCI bundle of a sandbox and the note for its boot.
@@ -51,7 +55,8 @@ func (s *Sandbox) spec(rec record) *specs.Spec {
 			Capabilities: &specs.LinuxCapabilities{
 				Bounding: insideCaps, Effective: insideCaps, Permitted: insideCaps,
 			},
-			Rlimits: rlimits(rec.Limits),
+			Rlimits:     rlimits(rec.Limits),
+			OOMScoreAdj: new(victimScore),
 		},
 		Annotations: map[string]string{
 			"dev.gvisor.spec.rootfs.source":  rec.Held.of(rec.Root.Image),

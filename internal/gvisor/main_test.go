@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if data := os.Getenv(serverEnv); data != "" {
 		server(data)
 	}
-	dir, err := os.MkdirTemp("", "gvt")
+	dir, err := os.MkdirTemp("", "gvrt")
 	if err != nil {
 		panic(err)
 	}
@@ -126,7 +126,7 @@ func cgroupOf(dir string) string {
 // shortDir is a folder with a name short enough for sockets.
 func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gv")
+	dir, err := os.MkdirTemp("", "gvr")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,100 @@
+package gvisor_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentsquad/internal/gvisor"
+)
+
+// tree writes files below a folder.
+func tree(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// No machine has both versions in full, so the layout of version 2 is laid out
+// as plain files: what is written where is the same.
+func TestCgroup_Version2(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tree(t, dir, map[string]string{
+		"proc/cgroup": "0::/user.slice/squad.service\n",
+		"proc/mounts": fmt.Sprintf("cgroup2 %s/fs cgroup2 rw 0 0\n", dir),
+		"fs/user.slice/squad.service/cgroup.controllers": "cpuset cpu io memory pids\n",
+	})
+	own := filepath.Join(dir, "fs/user.slice/squad.service")
+	dirs, missing, err := gvisor.CgroupsIn(filepath.Join(dir, "proc"), "squad-x", "box", gvisor.Limits{CPU: 1.5, MemoryMB: 100, MaxProcs: 10})
+	if err != nil || len(missing) > 0 {
+		t.Fatalf("missing %v, %v", missing, err)
+	}
+	box := filepath.Join(own, "squad-x/box")
+	if len(dirs) != 1 || dirs[0] != box {
+		t.Errorf("folders %v", dirs)
+	}
+	for name, want := range map[string]string{
+		"cpu.max": "150000 100000", "memory.max": fmt.Sprint((100 + 160) << 20), "pids.max": "1064",
+	} {
+		if got, _ := os.ReadFile(filepath.Join(box, name)); string(got) != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got, _ := os.ReadFile(filepath.Join(own, "cgroup.subtree_control")); !strings.HasPrefix(string(got), "+") {
+		t.Errorf("controllers are not handed down: %q", got)
+	}
+}
+
+func TestCgroup_WhatIsNotDelegatedIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tree(t, dir, map[string]string{
+		"proc/cgroup":             "0::/s\n",
+		"proc/mounts":             fmt.Sprintf("cgroup2 %s/fs cgroup2 rw 0 0\n", dir),
+		"fs/s/cgroup.controllers": "pids\n",
+	})
+	dirs, missing, err := gvisor.CgroupsIn(filepath.Join(dir, "proc"), "n", "box", gvisor.Limits{CPU: 1, MemoryMB: 100, MaxProcs: 10})
+	if err != nil || len(dirs) != 1 {
+		t.Errorf("folders %v, %v", dirs, err)
+	}
+	if got := strings.Join(missing, "\n"); !strings.Contains(got, "memory") || !strings.Contains(got, "cpu") || strings.Contains(got, "pids") {
+		t.Errorf("missing %q", got)
+	}
+	_, missing, err = gvisor.CgroupsIn(filepath.Join(dir, "nowhere"), "n", "box", gvisor.Limits{})
+	if err != nil || len(missing) == 0 {
+		t.Errorf("without /proc: %v %v", missing, err)
+	}
+}
+
+// On this machine the real thing: processes of the sandbox are in its cgroups.
+func TestCgroup_SandboxIsInside(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	r := newRuntime(t, func(c *gvisor.Config) { c.Dir = dir })
+	s := create(t, r, gvisor.Spec{ID: "inside"})
+	if len(s.Info().Warnings) > 0 {
+		t.Skipf("SKIPPED: no cgroups here: %v (run as root or with Delegate=yes)", s.Info().Warnings)
+	}
+	pid, err := os.ReadFile(filepath.Join(dir, "sandboxes/inside/pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/cgroup")
+	if err != nil || !strings.Contains(string(groups), cgroupOf(dir)+"/inside") {
+		t.Errorf("cgroups of the sandbox: %v\n%s", err, groups)
+	}
+	stats, err := s.Stats(t.Context())
+	if err != nil || stats.MemoryBytes == 0 || stats.Processes == 0 || stats.CPU == 0 {
+		t.Errorf("stats %+v, %v", stats, err)
+	}
+}

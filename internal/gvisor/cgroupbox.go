@@ -1,0 +1,143 @@
+package gvisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// create makes the cgroups of one sandbox and returns their folders.
+func (c *cgroups) create(id string, l Limits) ([]string, error) {
+	var dirs []string
+	made := map[string]bool{}
+	for _, controller := range []string{"cpu", "memory", "pids"} {
+		parent := c.parents[controller]
+		if parent == "" {
+			continue
+		}
+		dir := filepath.Join(parent, id)
+		if !made[dir] {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return dirs, fmt.Errorf("make cgroup: %w", err)
+			}
+			made[dir] = true
+			dirs = append(dirs, dir)
+		}
+		for file, value := range c.settings(controller, l) {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil {
+				return dirs, fmt.Errorf("set %s: %w", file, err)
+			}
+		}
+	}
+	return dirs, nil
+}
+
+// settings are the files of one controller and what is written to them.
+func (c *cgroups) settings(controller string, l Limits) map[string]string {
+	const period = 100_000 // microseconds
+	quota := strconv.FormatInt(max(int64(l.CPU*period), 1000), 10)
+	bytes := strconv.FormatInt((l.MemoryMB+overheadMB)<<20, 10)
+	tasks := strconv.Itoa(l.MaxProcs*4 + 1024) // threads of gVisor that serve them
+	switch {
+	case controller == "cpu" && c.v2:
+		return map[string]string{"cpu.max": quota + " " + strconv.Itoa(period)}
+	case controller == "cpu":
+		return map[string]string{"cpu.cfs_quota_us": quota}
+	case controller == "memory" && c.v2:
+		return map[string]string{"memory.max": bytes}
+	case controller == "memory":
+		return map[string]string{"memory.limit_in_bytes": bytes}
+	}
+	return map[string]string{"pids.max": tasks}
+}
+
+// cgroupPIDs returns the processes in a cgroup.
+func cgroupPIDs(dir string) []int {
+	data, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	var pids []int
+	for _, f := range strings.Fields(string(data)) {
+		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// removeCgroups ends all that is left in the cgroups and removes them.
+func removeCgroups(ctx context.Context, dirs []string) error {
+	var errs []error
+	for _, dir := range dirs {
+		for tries := 0; ; tries++ {
+			err := unix.Rmdir(dir)
+			if err == nil || errors.Is(err, unix.ENOENT) {
+				break
+			}
+			if tries > 200 || ctx.Err() != nil {
+				errs = append(errs, fmt.Errorf("remove cgroup %s: %w", dir, err))
+				break
+			}
+			for _, pid := range cgroupPIDs(dir) {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			time.Sleep(5 * time.Millisecond) // the kernel empties it soon after
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// oomKilled says whether the kernel ended a process of these cgroups for want of
+// memory.
+func oomKilled(dirs []string) bool {
+	for _, dir := range dirs {
+		for _, file := range []string{"memory.oom_control", "memory.events"} {
+			data, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				continue
+			}
+			for _, line := range strings.Split(string(data), "\n") {
+				f := strings.Fields(line)
+				if len(f) == 2 && f[0] == "oom_kill" && f[1] != "0" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// dirs are the folders that the cgroups of a sandbox have, made or not.
+func (c *cgroups) dirs(id string) []string {
+	var dirs []string
+	for _, parent := range c.parents {
+		dirs = append(dirs, filepath.Join(parent, id))
+	}
+	return dirs
+}
+
+// strays are cgroups of sandboxes that known does not know.
+func (c *cgroups) strays(known func(id string) bool) []string {
+	var dirs []string
+	for _, parent := range c.parents {
+		entries, _ := os.ReadDir(parent)
+		for _, e := range entries {
+			if e.IsDir() && !known(e.Name()) {
+				dirs = append(dirs, filepath.Join(parent, e.Name()))
+			}
+		}
+	}
+	return dirs
+}
+
+// prune removes the parents, if nothing is left in them.
+func (c *cgroups) prune() {
+	for _, parent := range c.parents {
+		_ = unix.Rmdir(parent)
+	}
+}

@@ -1,0 +1,9 @@
+package gvisor
+
+// CgroupsIn makes the cgroups of one sandbox as a machine with the files below
+// proc would, and returns their folders and what is missing.
+func CgroupsIn(proc, name, id string, l Limits) (dirs, missing []string, err error) {
+	c := findCgroupsIn(proc, name)
+	dirs, err = c.create(id, l)
+	return dirs, c.missing, err
+}
