@@ -154,11 +154,12 @@ func (e *Engine) renew(ctx context.Context) error {
 		return err
 	}
 	e.renewed.Store(at)
-	found := map[string]bool{}
+	found, strays := map[string]bool{}, map[string]int64{}
 	for _, f := range ours {
 		r := before[f.ID]
 		if r == nil || r.hold.Fence != f.Fence {
-			continue // taken up a moment ago
+			strays[f.ID] = f.Fence // taken up a moment ago, or lost from sight
+			continue
 		}
 		found[f.ID] = true
 		if f.Cancel != "" {
@@ -168,6 +169,26 @@ func (e *Engine) renew(ctx context.Context) error {
 	for id, r := range before {
 		if !found[id] {
 			r.lose(ErrLost) // or ended meanwhile, which then has no effect
+		}
+	}
+	return e.freeStrays(ctx, strays)
+}
+
+// freeStrays gives up flows that the database holds for us and that we do not
+// run: the answer to a claim got lost. Twice in a row, or it may be on its way.
+func (e *Engine) freeStrays(ctx context.Context, strays map[string]int64) error {
+	was := e.strays
+	e.strays = strays
+	for id, fence := range strays {
+		e.mu.Lock()
+		r := e.running[id]
+		e.mu.Unlock()
+		if was[id] != fence || r != nil && r.hold.Fence == fence {
+			continue
+		}
+		e.log.WarnContext(ctx, "flow was held but not run, giving it up", "flow_id", id)
+		if err := e.store.ReleaseFlow(ctx, store.Hold{FlowID: id, Owner: e.cfg.Owner, Fence: fence}); err != nil {
+			return err
 		}
 	}
 	return nil

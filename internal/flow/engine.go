@@ -67,11 +67,12 @@ type Engine struct {
 	store *store.Store
 	log   *slog.Logger
 
-	wake    chan struct{} // dispatch has something to look at
-	beat    chan struct{} // the heartbeat is wanted at once
-	herald  chan struct{} // other nodes have something to look at
-	cancels atomic.Bool   // and it is a cancellation
-	renewed atomic.Int64  // when the leases were last renewed, monotonic
+	wake    chan struct{}    // dispatch has something to look at
+	beat    chan struct{}    // the heartbeat is wanted at once
+	herald  chan struct{}    // other nodes have something to look at
+	cancels atomic.Bool      // and it is a cancellation
+	renewed atomic.Int64     // when the leases were last renewed, monotonic
+	strays  map[string]int64 // held by name only at the last heartbeat, with their fences
 
 	mu        sync.Mutex
 	recipes   map[store.Recipe]func(Context) error

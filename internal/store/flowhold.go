@@ -149,6 +149,16 @@ func (s *Store) ReleaseFlows(ctx context.Context, owner string) (int64, error) {
 	return res.RowsAffected()
 }
 
+// ReleaseFlow makes one held flow ready; a hold that was lost is no error.
+func (s *Store) ReleaseFlow(ctx context.Context, h Hold) error {
+	query := s.clocked(`UPDATE flows SET status = 'ready', owner = '', lease_until = 0, updated_at = {now}
+		WHERE id = $1 AND owner = $2 AND fence = $3 AND status = 'running'`)
+	if _, err := s.write.ExecContext(ctx, query, h.FlowID, h.Owner, h.Fence); err != nil {
+		return fmt.Errorf("release flow: %w", err)
+	}
+	return nil
+}
+
 // WriteFlowStep writes an entry of the journal under a hold, in one statement.
 // The hold's row is locked, so that the flow cannot change hands between the
 // look and the write.

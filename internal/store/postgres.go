@@ -12,8 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// postgresConns is how many connections one node opens at most.
-const postgresConns = 16
+// postgresConns is how many connections one node opens at most for writing, and
+// again for reading. They are apart so that transactions, all begun, cannot wait
+// for each other's connections to read on.
+const postgresConns = 12
 
 // minPostgres is the oldest major version that is tested.
 const minPostgres = 15
@@ -28,14 +30,19 @@ func openPostgres(ctx context.Context, rawURL string) (*Store, error) {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "squad"
 	}
-	db := stdlib.OpenDB(*cfg)
+	write, read := postgresPool(*cfg), postgresPool(*cfg)
+	if err := checkPostgres(ctx, write); err != nil {
+		return nil, errors.Join(err, write.Close(), read.Close())
+	}
+	return &Store{Query: &Query{db: read, dialect: Postgres}, write: write, read: read}, nil
+}
+
+func postgresPool(cfg pgx.ConnConfig) *sql.DB {
+	db := stdlib.OpenDB(cfg)
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	if err := checkPostgres(ctx, db); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return &Store{Query: &Query{db: db, dialect: Postgres}, write: db, read: db}, nil
+	return db
 }
 
 func checkPostgres(ctx context.Context, db *sql.DB) error {

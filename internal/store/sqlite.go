@@ -50,7 +50,7 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
-	return &Store{Query: &Query{db: read, dialect: SQLite}, write: write, read: read}, nil
+	return &Store{Query: &Query{db: read, dialect: SQLite}, write: write, read: read, turn: make(chan struct{}, 1)}, nil
 }
 
 func openSQLitePool(ctx context.Context, path string, options url.Values, conns int) (*sql.DB, error) {

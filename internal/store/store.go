@@ -47,6 +47,7 @@ type Store struct {
 	write *sql.DB
 	read  *sql.DB
 	log   *slog.Logger
+	turn  chan struct{} // held by the one write transaction of SQLite; else nil
 	board boardMemory
 
 	mu    sync.Mutex
@@ -94,9 +95,6 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 
 // Close closes all connections. The store is of no use afterwards.
 func (s *Store) Close() error {
-	if s.read == s.write {
-		return s.write.Close()
-	}
 	return errors.Join(s.read.Close(), s.write.Close())
 }
 

@@ -11,8 +11,13 @@ import (
 	squad "agentsquad"
 )
 
-// maxTries bounds how often a transaction that lost a race is run again.
-const maxTries = 8
+const (
+	// maxTries bounds how often a transaction that lost a race is run again.
+	maxTries = 8
+	// maxTurn bounds the wait for SQLite's one writer. Who waits longer has most
+	// likely begun a transaction inside another.
+	maxTurn = 30 * time.Second
+)
 
 // Tx is one write transaction. It must not be used after its function returned,
 // nor by two goroutines at once.
@@ -28,7 +33,8 @@ type Tx struct {
 // Tx runs f in one write transaction and commits if f returns nil. When the
 // database aborts it because of a race with another, f is run again from the
 // start, so f must not have effects outside the transaction. f must not call
-// [Store.Tx] of the same store: on SQLite there is one writer.
+// [Store.Tx] of the same store: on SQLite there is one writer. After an error
+// from a write the transaction is spent, as PostgreSQL has it: return the error.
 func (s *Store) Tx(ctx context.Context, f func(tx *Tx) error) error {
 	for try := 1; ; try++ {
 		err := s.tryTx(ctx, f)
@@ -45,7 +51,34 @@ func (s *Store) Tx(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
+// takeTurn waits for the writer; the caller must give it back.
+func (s *Store) takeTurn(ctx context.Context) (giveBack func(), err error) {
+	if s.turn == nil {
+		return func() {}, nil
+	}
+	select {
+	case s.turn <- struct{}{}: // mostly free
+		return func() { <-s.turn }, nil
+	default:
+	}
+	t := time.NewTimer(maxTurn)
+	defer t.Stop()
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-t.C:
+		return nil, squad.Errorf(squad.CodeUnavailable, "the database is busy: another change took longer than %s", maxTurn)
+	}
+}
+
 func (s *Store) tryTx(ctx context.Context, f func(tx *Tx) error) error {
+	giveBack, err := s.takeTurn(ctx)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	defer giveBack()
 	t, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)

@@ -77,6 +77,36 @@ func TestStartExecution_OneAtATimeAndNumbered(t *testing.T) {
 	})
 }
 
+func TestStartParallel_OneExecutionForEachMember(t *testing.T) {
+	t.Parallel()
+	both(t, func(h *house) {
+		other := squad.Member{SquadID: h.squad.ID, Name: "bob", Role: "developer", IsActive: true}
+		h.must(func(ctx context.Context, tx *store.Tx) error { return tx.CreateMember(ctx, &other) })
+		n := h.task()
+		var all []squad.Execution
+		h.must(func(ctx context.Context, tx *store.Tx) (err error) {
+			all, err = h.life.StartParallel(ctx, tx, n.ID, []string{h.member.ID, other.ID})
+			return err
+		})
+		if len(all) != 2 || all[0].Lane != 0 || all[1].Lane != 1 || all[0].Attempt != 1 || all[1].Attempt != 1 {
+			h.t.Fatalf("%+v", all)
+		}
+		// As long as one of them goes on, the task is being worked on.
+		for i, e := range all {
+			if _, err := h.start(n.ID); squad.CodeOf(err) != squad.CodeConflict {
+				h.t.Fatalf("started beside %d others: %v", len(all)-i, err)
+			}
+			h.must(func(ctx context.Context, tx *store.Tx) error {
+				_, err := h.life.MoveExecution(ctx, tx, e.ID, squad.ExecutionFailed, nil)
+				return err
+			})
+		}
+		if e, err := h.start(n.ID); err != nil || e.Attempt != 2 {
+			h.t.Fatalf("%+v, %v", e, err)
+		}
+	})
+}
+
 func TestStartExecution_PausedSquadStartsNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(h *house) {

@@ -47,10 +47,14 @@ func (l *Life) StartExecution(ctx context.Context, tx *store.Tx, taskID, memberI
 		GitBranch: t.GitBranch, PullRequestURL: t.PullRequestURL,
 	}
 	if len(past) > 0 {
-		if !past[0].Status.Final() {
-			return past[0], squad.Errorf(squad.CodeConflict, "task %d is being worked on already", t.Number)
-		}
 		e.Attempt = past[0].Attempt + 1
+	}
+	live, err := tx.CountExecutions(ctx, store.ExecutionFilter{TaskID: taskID, Live: true})
+	if err != nil {
+		return e, err
+	}
+	if live > 0 {
+		return e, squad.Errorf(squad.CodeConflict, "task %d is being worked on already", t.Number)
 	}
 	return e, l.begin(ctx, tx, t, &e)
 }
