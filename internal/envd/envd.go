@@ -99,6 +99,7 @@ func (s *Server) presentUser() string {
 func (s *Server) routes(procs *processes) http.Handler {
 	mux := http.NewServeMux()
 	options := []connect.HandlerOption{
+		connect.WithCodec(jsonCodec{}),
 		connect.WithReadMaxBytes(16 << 20),
 		// Output comes in small chunks and mostly over a local socket:
 		// compressing it costs more than it saves.

@@ -1,9 +1,14 @@
 package envd_test
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -429,4 +434,35 @@ func TestPty_EchoResizeAndEnd(t *testing.T) {
 			t.Fatalf("%+v %v", r, stream.Err())
 		}
 	})
+}
+
+func TestJSON_WireFormIsExact(t *testing.T) {
+	t.Parallel()
+	b := start(t, envd.Config{})
+	body := `{"process":{"cmd":"/bin/sh","args":["-c","printf a; exit 2"]},"stdin":false,"unknown":1}`
+	frame := append([]byte{0, 0, 0, 0, byte(len(body))}, body...)
+	res, data := b.do("POST", "/process.Process/Start", bytes.NewReader(frame), "Content-Type", "application/connect+json", "Connect-Protocol-Version", "1")
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/connect+json" {
+		t.Fatalf("%d %v", res.StatusCode, res.Header)
+	}
+	var messages []string
+	for len(data) >= 5 {
+		n := int(binary.BigEndian.Uint32(data[1:5]))
+		messages = append(messages, fmt.Sprintf("%d %s", data[0], strings.ReplaceAll(string(data[5:5+n]), " ", "")))
+		data = data[5+n:]
+	}
+	messages[0] = regexp.MustCompile(`\d+}}}$`).ReplaceAllString(messages[0], "N}}}")
+	want := []string{
+		`0 {"event":{"start":{"pid":N}}}`,
+		`0 {"event":{"data":{"stdout":"YQ=="}}}`,
+		`0 {"event":{"end":{"exitCode":2,"exited":true,"status":"exitstatus2","error":"exitstatus2"}}}`,
+		`2 {}`,
+	}
+	if !slices.Equal(messages, want) {
+		t.Fatalf("got %s", strings.Join(messages, "\n"))
+	}
+	res, data = b.do("POST", "/process.Process/SendSignal", strings.NewReader(`{"process":{"pid":999999999},"signal":"SIGNAL_SIGKILL"}`), "Content-Type", "application/json")
+	if res.StatusCode != 404 || !strings.Contains(string(data), `"code":"not_found"`) {
+		t.Fatalf("%d %s", res.StatusCode, data)
+	}
 }
