@@ -32,20 +32,27 @@ func TestSDK(t *testing.T) {
 		t.Fatalf("no suite: %v", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
+		t.Run(suiteName(file), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "node", "--test", "--test-force-exit", "--test-reporter=spec", file)
-			cmd.Env = append(os.Environ(), "E2B_API_URL="+s.URL, "E2B_SANDBOX_URL="+s.URL, "E2B_API_KEY="+e2btest.Key,
-				"OTHER_API_KEY="+e2btest.OtherKey, "NO_COLOR=1")
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			t.Logf("%s", summary(out))
+			runSuite(t, file, s.URL, e2btest.Key, e2btest.OtherKey)
 		})
 	}
+}
+
+func suiteName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".test.mjs") }
+
+// runSuite runs one file with node against a server.
+func runSuite(t *testing.T, file, url, key, otherKey string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-force-exit", "--test-reporter=spec", file)
+	cmd.Env = append(os.Environ(), "E2B_API_URL="+url, "E2B_SANDBOX_URL="+url, "E2B_API_KEY="+key, "OTHER_API_KEY="+otherKey, "NO_COLOR=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", summary(out))
 }
 
 // summary is the tail of node's report: counts and time.
