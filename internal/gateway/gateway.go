@@ -183,6 +183,9 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (g *Gateway) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(50*time.Millisecond, min(g.cfg.RetryPending, 15*time.Second)))
 	defer tick.Stop()
+	var done sync.WaitGroup
+	defer done.Wait()
+	done.Go(func() { g.maintain(ctx) })
 	if err := g.findPending(ctx); err != nil {
 		g.cfg.Log.WarnContext(ctx, "pushes that wait were not all found", "error", err)
 	}
@@ -197,6 +200,32 @@ func (g *Gateway) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case <-g.look:
+		}
+	}
+}
+
+// maintain packs the mirrors that need it, once an hour.
+func (g *Gateway) maintain(ctx context.Context) {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		repos, err := g.cfg.Store.Repositories(ctx, store.RepositoryFilter{})
+		if err != nil {
+			g.cfg.Log.WarnContext(ctx, "mirrors were not packed", "error", err)
+		}
+		for _, repo := range repos {
+			m, err := g.Mirror(repo)
+			if err != nil || !m.Exists() {
+				continue
+			}
+			if _, err := m.Maintain(ctx); err != nil && ctx.Err() == nil {
+				g.cfg.Log.WarnContext(ctx, "mirror was not packed", "repository_id", repo.ID, "error", err)
+			}
 		}
 	}
 }

@@ -52,11 +52,14 @@ func (m *Mirror) fetchInto(ctx context.Context, dir string, progress func(Progre
 	return nil
 }
 
+// initBare makes a bare repository. Its objects are readable to all whatever the
+// server's umask is: sandboxes borrow them as another user. The folder itself is
+// not, and only its objects are mounted.
 func initBare(ctx context.Context, r *Runner, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make mirror folder: %w", err)
 	}
-	if _, err := r.Run(ctx, Call{Dir: dir, Args: []string{"init", "--bare", "--quiet", "--template="}}); err != nil {
+	if _, err := r.Run(ctx, Call{Dir: dir, Args: []string{"init", "--bare", "--quiet", "--template=", "--shared=0644"}}); err != nil {
 		return fmt.Errorf("make mirror: %w", err)
 	}
 	return nil
@@ -90,19 +93,42 @@ func (m *Mirror) DefaultBranch(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(ref, "refs/heads/"), nil
 }
 
-// Maintain packs what lies loose and writes the commit graph. It removes no object
-// that is not in a pack, so that those who borrow objects never miss one.
-func (m *Mirror) Maintain(ctx context.Context) error {
+// Limits beyond which [Mirror.Maintain] packs.
+const (
+	maxLoose = 2000
+	maxPacks = 40
+)
+
+// Maintain packs a mirror that has become slow to read, and says whether it did. It
+// drops no object, reachable or not, so that those who borrow objects never miss
+// one.
+func (m *Mirror) Maintain(ctx context.Context) (bool, error) {
 	r := m.keeper.cfg.Runner
-	release := m.HoldRefs()
-	defer release()
-	if _, err := r.Run(ctx, Call{Dir: m.dir, Args: []string{"repack", "-d", "-l", "-q"}, Timeout: 30 * time.Minute}); err != nil {
-		return fmt.Errorf("pack mirror: %w", err)
+	out, err := r.Line(ctx, m.dir, "count-objects", "-v")
+	if err != nil {
+		return false, fmt.Errorf("count objects of mirror: %w", err)
+	}
+	counts := map[string]int{}
+	for _, line := range strings.Split(out, "\n") {
+		name, n, _ := strings.Cut(line, ": ")
+		counts[name] = atoi(n, 0)
+	}
+	var args []string
+	switch {
+	case counts["packs"] > maxPacks:
+		args = []string{"repack", "-a", "-d", "-l", "-k", "-q"}
+	case counts["count"] > maxLoose:
+		args = []string{"repack", "-d", "-l", "-q"}
+	default:
+		return false, nil
+	}
+	if _, err := r.Run(ctx, Call{Dir: m.dir, Args: args, Timeout: 30 * time.Minute}); err != nil {
+		return false, fmt.Errorf("pack mirror: %w", err)
 	}
 	if _, err := r.Run(ctx, Call{Dir: m.dir, Args: []string{"commit-graph", "write", "--reachable"}, Timeout: 10 * time.Minute}); err != nil {
-		return fmt.Errorf("write commit graph: %w", err)
+		return true, fmt.Errorf("write commit graph: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // CreateBare makes a bare repository of the local forge with the given default

@@ -1,8 +1,10 @@
 package git_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -86,5 +88,62 @@ func TestMirror_DamagedOneIsRebuiltWithItsCheckpoints(t *testing.T) {
 	}
 	if _, err := os.Stat(m.Dir() + ".damaged"); err != nil {
 		t.Errorf("the damaged folder is not kept: %v", err)
+	}
+}
+
+func TestMirror_ObjectsAreReadableToSandboxes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "main")
+	m := newMirror(t, d.url, time.Nanosecond)
+	must(t, m.Fetch(t.Context(), nil))
+	s, err := git.NewScratch(m.Dir())
+	must(t, err)
+	defer s.Close()
+	r := newRunner(t)
+	for i := range 20 {
+		_, err := r.Run(t.Context(), git.Call{Dir: m.Dir(), Env: s.Env(), Args: []string{"hash-object", "-w", "--stdin"}, Stdin: strings.NewReader(fmt.Sprint(i))})
+		must(t, err)
+	}
+	must(t, s.Keep(t.Context()))
+	must(t, filepath.WalkDir(filepath.Join(m.Dir(), "objects"), func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if want := map[bool]os.FileMode{true: 0o005, false: 0o004}[e.IsDir()]; info.Mode()&want != want {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return nil
+	}))
+}
+
+func TestMaintain_PacksAndDropsNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "main")
+	m := newMirror(t, d.url, time.Nanosecond)
+	must(t, m.Fetch(t.Context(), nil))
+	if did, err := m.Maintain(t.Context()); did || err != nil {
+		t.Errorf("a small mirror: %v, %v", did, err)
+	}
+	// Objects that no ref names: work that was pushed and refused, or replaced.
+	var in strings.Builder
+	for i := range 2100 {
+		fmt.Fprintf(&in, "blob\ndata <<END\nnumber %d\nEND\n", i)
+	}
+	r := newRunner(t)
+	for range 45 {
+		in.WriteString("checkpoint\n")
+	}
+	_, err := r.Run(t.Context(), git.Call{Dir: m.Dir(), Args: []string{"fast-import", "--quiet"}, Stdin: strings.NewReader(in.String()), Config: []string{"fastimport.unpackLimit=5000"}})
+	must(t, err)
+	before := gittest.Git(t, m.Dir(), "cat-file", "--batch-all-objects", "--batch-check")
+	if did, err := m.Maintain(t.Context()); !did || err != nil {
+		t.Fatalf("a large mirror: %v, %v", did, err)
+	}
+	if after := gittest.Git(t, m.Dir(), "cat-file", "--batch-all-objects", "--batch-check"); after != before {
+		t.Errorf("%d lines became %d", strings.Count(before, "\n"), strings.Count(after, "\n"))
 	}
 }

@@ -89,7 +89,7 @@ func keepFolder(from, to string) error {
 		return err
 	}
 	if len(files) > 0 {
-		if err := os.MkdirAll(to, 0o750); err != nil {
+		if err := makeReadable(to); err != nil {
 			return err
 		}
 	}
@@ -108,6 +108,17 @@ func keepFolder(from, to string) error {
 		}
 	}
 	return nil
+}
+
+// makeReadable makes a folder of objects, which others than the server read too.
+func makeReadable(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return os.Chmod(dir, 0o755) // whatever the umask is
 }
 
 // Close removes the scratch and all that was not kept.
