@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { Navigate, Outlet, useLocation } from '@tanstack/react-router'
+import { Outlet, useNavigate, useRouter } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 import { Problem } from '@/api/client'
 import { meQuery } from '@/api/me'
 import { LiveProvider } from '@/live/LiveProvider'
@@ -11,9 +12,8 @@ import { Sidebar } from './Sidebar'
 /** The house of every page behind the door. Nothing is asked before we know who asks. */
 export function Frame() {
   const me = useQuery(meQuery)
-  const { pathname, search } = useLocation()
   const signedOut = me.data === null || (me.error instanceof Problem && me.error.isSignedOut)
-  if (signedOut) return <Navigate to="/sign-in" search={'signin' in search ? { expired: true } : pathname === '/' ? {} : { to: pathname }} replace />
+  if (signedOut) return <ToSignIn />
   if (me.isPending) return <div className="flex h-full items-center justify-center"><Spinner label="Opening…" /></div>
   if (me.isError) return <ErrorState error={me.error} what="Your account" retry={() => void me.refetch()} />
   return (
@@ -28,4 +28,19 @@ export function Frame() {
       <Palette />
     </LiveProvider>
   )
+}
+
+// Goes once. <Navigate> would go again at each change of the location, and the
+// sign-in page, loaded by need, would never come to be shown.
+function ToSignIn() {
+  const navigate = useNavigate()
+  const { pathname, search } = useRouter().latestLocation
+  const went = useRef(false)
+  useEffect(() => {
+    if (went.current) return
+    went.current = true
+    const back = pathname === '/' ? {} : { to: pathname }
+    void navigate({ to: '/sign-in', search: 'signin' in search ? { expired: true } : back, replace: true })
+  }, [navigate, pathname, search])
+  return null
 }

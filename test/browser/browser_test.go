@@ -1,0 +1,49 @@
+// Package browser walks the page with a real browser against the real binary.
+package browser
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestFlows runs the flows in flows/ with Node. Each starts the binary that
+// SQUAD_BIN names, with real sandboxes, and Debian's Chromium.
+func TestFlows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("browser flows take minutes; run without -short")
+	}
+	bin := os.Getenv("SQUAD_BIN")
+	if bin == "" {
+		t.Skip("SKIPPED: SQUAD_BIN names no binary with the page in it; run `make test`, or `make build` and SQUAD_BIN=$PWD/bin/squad")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("SKIPPED: the browser flows need Node: apt-get install nodejs npm")
+	}
+	chromium := os.Getenv("CHROMIUM")
+	if chromium == "" {
+		if chromium, err = exec.LookPath("chromium"); err != nil {
+			t.Skip("SKIPPED: the browser flows need Chromium: apt-get install chromium")
+		}
+	}
+	if _, err := os.Stat("node_modules/playwright-core"); err != nil {
+		t.Skip("SKIPPED: the browser flows need npm packages: npm ci in test/browser, or scripts/setup")
+	}
+	flows, err := filepath.Glob("flows/*.test.mjs")
+	if err != nil || len(flows) == 0 {
+		t.Fatalf("no flows found: %v", err)
+	}
+	for _, flow := range flows {
+		t.Run(filepath.Base(flow), func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), node, "--test", flow)
+			cmd.Env = append(os.Environ(), "CHROMIUM="+chromium)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", flow, err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}

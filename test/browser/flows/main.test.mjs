@@ -1,0 +1,95 @@
+// The main road: sign in, add a task, watch it work, read the diff, comment, see
+// the second turn, merge, find the card in Done. Two browsers see the same.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { launch, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { Server } from '../lib/server.mjs'
+import { makeSquad } from '../lib/squad.mjs'
+
+let server
+let browser
+before(async () => {
+  server = await Server.start()
+  browser = await launch()
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+const LONG = { timeout: 120_000 }
+
+test('from a task to its merge', { timeout: 300_000 }, async (t) => {
+  const { squad } = await makeSquad(server)
+  const { page, troubles } = await newTab(browser)
+  const second = await newTab(browser)
+
+  await t.test('the printed link signs in, once', async () => {
+    await page.goto(server.link)
+    await page.getByRole('heading', { name: 'Board' }).waitFor()
+    const { page: thief, context } = await newTab(browser)
+    await thief.goto(server.link)
+    await thief.getByText('That link was used before or is too old.').waitFor()
+    await context.close()
+  })
+
+  await signIn(second.page, server)
+  await second.page.goto(`${server.url}/squads/${squad.id}/board`)
+
+  await t.test('a task is added and appears in both browsers', async () => {
+    await page.getByRole('textbox', { name: 'Quick add a task' }).fill('Say hello to the world')
+    await page.keyboard.press('Enter')
+    for (const tab of [page, second.page]) await tab.getByRole('region', { name: /^Todo, 1 tasks/ }).getByRole('link', { name: 'Say hello to the world' }).waitFor()
+  })
+
+  await t.test('it starts from its page and is watched live', async () => {
+    await page.getByRole('link', { name: 'Say hello to the world' }).click()
+    await page.getByRole('combobox', { name: 'Member' }).selectOption({ label: 'Ada' })
+    await page.getByRole('button', { name: 'Start' }).click()
+    await page.getByRole('button', { name: 'Watch the work' }).click(LONG)
+    const activity = page.getByRole('log', { name: 'Activity' })
+    await activity.getByText('I will write').waitFor(LONG)
+    await activity.getByText('ls -a').waitFor()
+    await page.getByRole('tab', { name: /Thoughts/ }).click()
+    await page.getByText('I look at the repository first.').waitFor()
+    await page.getByRole('tab', { name: 'Terminal' }).click()
+    await page.getByTestId('log').getByText('working on turn 1, line 5').first().waitFor()
+    await shoot(page, 'flow-terminal')
+  })
+
+  await t.test('the card reaches In review by itself', async () => {
+    await second.page.getByRole('region', { name: /^In review, 1 tasks/ }).getByRole('link', { name: 'Say hello to the world' }).waitFor(LONG)
+    await shoot(second.page, 'flow-board-review')
+  })
+
+  await t.test('the diff is read and a line is commented', async () => {
+    await page.getByRole('link', { name: /^Task #/ }).click()
+    await page.getByRole('tab', { name: 'Changes' }).click()
+    const file = page.getByRole('region', { name: 'hello.txt' })
+    await file.getByText('hello from Ada').first().waitFor()
+    await shoot(page, 'flow-diff')
+    await file.getByText('second line').first().hover()
+    await file.locator('.diff-add-widget').last().click()
+    await page.getByRole('textbox', { name: /Comment on line 2 of hello.txt/ }).fill('Please add one more line.')
+    await page.getByRole('button', { name: 'Send to the agent' }).click()
+    await page.getByText('Please add one more line.').first().waitFor()
+  })
+
+  await t.test('the agent does a second turn', async () => {
+    await page.getByRole('region', { name: 'hello.txt' }).getByText('as the review asked').first().waitFor(LONG)
+    await shoot(page, 'flow-second-turn')
+  })
+
+  await t.test('it is approved and merged, and the card is in Done everywhere', async () => {
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('button', { name: 'Approved' }).waitFor()
+    await page.getByRole('button', { name: 'Merge' }).click(LONG)
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Merge' }).click()
+    await second.page.getByRole('region', { name: /^Done, 1 tasks/ }).getByRole('link', { name: 'Say hello to the world' }).waitFor(LONG)
+    await shoot(second.page, 'flow-board-done')
+    const { items } = await server.api(`/tasks?squad_id=${squad.id}`)
+    assert.equal(items[0].status, 'done')
+  })
+
+  assert.deepEqual([...troubles, ...second.troubles], [])
+})

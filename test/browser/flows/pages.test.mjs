@@ -1,0 +1,85 @@
+// Every page in light, dark and on a phone: nothing breaks, axe finds nothing
+// serious, and a picture is left to look at.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { axe, launch, LOOKS, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { Server } from '../lib/server.mjs'
+import { makeSquad } from '../lib/squad.mjs'
+
+let server
+let browser
+let made
+before(async () => {
+  server = await Server.start()
+  browser = await launch()
+  made = await makeSquad(server, { name: 'Gallery' })
+  const { squad, repository, member } = made
+  const add = (body) => server.api('/tasks', { method: 'POST', body: { squad_id: squad.id, repository_id: repository.id, ...body } })
+  await add({ title: 'Explain refused egress with the rule’s name', status: 'backlog', labels: ['docs'] })
+  await add({ title: 'Retry pushes when the base moved', priority: 3, labels: ['bug', 'git'], assignee_id: member.id })
+  made.task = await add({ title: 'Say hello', description: '# Goal\n\nSay **hello**.\n\n- [ ] in a file', assignee_id: member.id, run: true })
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+for (const look of Object.keys(LOOKS)) {
+  test(`all pages, ${look}`, { timeout: 240_000 }, async () => {
+    const { page, context, troubles } = await newTab(browser, look)
+    await page.goto(`${server.url}/sign-in`)
+    await shoot(page, `signin-${look}`)
+    const found = (await axe(page)).map((line) => `sign-in: ${line}`)
+    await signIn(page, server)
+    const root = `/squads/${made.squad.id}`
+    const work = `${root}/agents/${made.member.id}`
+    const pages = {
+      board: [`${root}/board`, page.getByRole('link', { name: 'Say hello' })],
+      task: [`${root}/tasks/${made.task.number}`, page.getByRole('heading', { name: 'Say hello' })],
+      changes: [`${root}/tasks/${made.task.number}?tab=changes`, page.getByRole('tab', { name: 'Changes' })],
+      agents: [`${root}/agents`, page.getByRole('heading', { name: 'Agents' })],
+      work: [work, page.getByRole('tab', { name: /Activity/ })],
+      conversations: [`${work}?tab=conversations`, page.getByRole('textbox', { name: 'Write to Ada' })],
+      thoughts: [`${work}?tab=thoughts`, page.getByRole('tab', { name: /Thoughts/ })],
+      terminal: [`${work}?tab=terminal`, page.getByRole('textbox', { name: 'Search the log' })],
+      files: [`${work}?tab=files`, page.getByRole('tab', { name: 'Files' })],
+      sandboxes: [`${root}/sandboxes`, page.getByRole('heading', { name: 'Sandboxes' })],
+      insights: [`${root}/insights`, page.getByRole('heading', { name: 'Cost by day' })],
+      squad: [`${root}/settings`, page.getByRole('heading', { name: 'Members' })],
+      system: ['/system', page.getByRole('heading', { name: 'Doctor' })],
+    }
+    for (const [name, [path, landmark]] of Object.entries(pages)) {
+      await page.goto(server.url + path)
+      await landmark.first().waitFor()
+      await page.waitForLoadState('domcontentloaded')
+      await page.getByRole('status', { name: /^Loading/ }).first().waitFor({ state: 'hidden' })
+      await shoot(page, `${name}-${look}`)
+      found.push(...(await axe(page)).map((line) => `${name}: ${line}`))
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1)
+      assert.equal(wide, false, `${name} is wider than the screen`)
+    }
+    await context.close()
+    assert.deepEqual(found, [])
+    assert.deepEqual(troubles, [])
+  })
+}
+
+test('the keyboard goes everywhere: palette, and a card from column to column', { timeout: 120_000 }, async () => {
+  const { page } = await newTab(browser)
+  await signIn(page, server)
+  await page.goto(`${server.url}/squads/${made.squad.id}/board`)
+  await page.getByRole('link', { name: 'Explain refused egress' }).waitFor()
+  await page.getByRole('button', { name: /^Move Explain refused egress/ }).focus()
+  await page.keyboard.press('Space')
+  await page.getByText(/^Lifted Explain refused egress/).waitFor({ state: 'attached' })
+  await page.keyboard.press('ArrowRight')
+  await page.getByText(/is over Todo/).waitFor({ state: 'attached' })
+  await page.keyboard.press('Space')
+  await page.getByRole('region', { name: /^Todo/ }).getByRole('link', { name: 'Explain refused egress' }).waitFor()
+  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/tasks?squad_id=${id}`)).json()).items.some((task) => task.title.startsWith('Explain') && task.status === 'todo'), made.squad.id)
+
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: /Search tasks/ }).fill('system')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Doctor' }).waitFor()
+})

@@ -1,0 +1,56 @@
+// Without a session there is nothing to see, and with one that ended neither.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { launch, newTab, signIn } from '../lib/browser.mjs'
+import { Server } from '../lib/server.mjs'
+import { makeSquad } from '../lib/squad.mjs'
+
+let server
+let browser
+before(async () => {
+  server = await Server.start()
+  browser = await launch()
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+test('a stranger sees the door and nothing behind it', { timeout: 120_000 }, async () => {
+  const { squad } = await makeSquad(server, { name: 'Very secret squad' })
+  const { page } = await newTab(browser)
+  const leaks = []
+  page.on('response', async (answer) => {
+    if (!answer.url().includes('/api/')) return
+    const text = await answer.text().catch(() => '')
+    if (answer.status() !== 401 || text.includes('secret')) leaks.push(`${answer.url()} ${answer.status()}`)
+  })
+  for (const path of ['/', `/squads/${squad.id}/board`, `/squads/${squad.id}/settings`, '/system']) {
+    await page.goto(server.url + path)
+    await page.getByRole('heading', { name: 'Sign in to Agent Squad' }).waitFor()
+    assert.equal(await page.getByText('secret squad').count(), 0)
+  }
+  assert.deepEqual(leaks, [])
+  await page.getByLabel('Token').fill('not-a-token')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('alert').getByText(/not valid/).waitFor()
+})
+
+test('the session cookie cannot be read by scripts and does not travel', { timeout: 120_000 }, async () => {
+  const { page, context } = await newTab(browser)
+  await signIn(page, server)
+  const [cookie] = await context.cookies()
+  assert.equal(cookie.httpOnly, true)
+  assert.equal(cookie.sameSite, 'Strict')
+  assert.equal(await page.evaluate(() => document.cookie), '')
+})
+
+test('signing out closes the page', { timeout: 120_000 }, async () => {
+  const { page } = await newTab(browser)
+  await signIn(page, server)
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('button').last().click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in to Agent Squad' }).waitFor()
+  await page.goto(`${server.url}/system`)
+  await page.getByRole('heading', { name: 'Sign in to Agent Squad' }).waitFor()
+})

@@ -1,0 +1,33 @@
+// A squad with a local repository and a scripted agent, made through the API.
+
+// The agent is a shell script: it thinks, runs something, writes a file, and in a
+// second turn does what the review asked. SLOW makes it wait for a file, so that a
+// test can look at it while it works, without guessing times.
+const AGENT = `
+say() { printf '{"squad":"%s","text":"%s"}\\n' "$1" "$2"; }
+say thought "I look at the repository first."
+say message "I will write **hello.txt** in turn $SQUAD_TURN."
+printf '{"squad":"tool_call","id":"t%s","title":"list files","kind":"execute","status":"completed","command":"ls -a","exit_code":0,"duration_ms":3,"output":"README.md"}\\n' "$SQUAD_TURN"
+for i in 1 2 3 4 5; do echo "working on turn $SQUAD_TURN, line $i"; done
+if [ -n "$SLOW" ]; then n=0; while [ ! -e /home/user/go ] && [ $n -lt 1200 ]; do n=$((n+1)); echo "tick $n"; sleep 0.25; done; fi
+if [ "$SQUAD_TURN" -gt 1 ]; then echo "as the review asked" >> hello.txt; git commit -qam "fix: do what the review asked"; else
+printf 'hello from %s\\nsecond line\\n' "$SQUAD_MEMBER" > hello.txt; git add hello.txt; git commit -qm "feat: say hello"; fi
+say thought "Done; a person can look at it now."
+`
+
+export async function makeSquad(server, { slow = false, name = 'Flow team' } = {}) {
+  const post = (path, body) => server.api(path, { method: 'POST', body })
+  const squad = await post('/squads', { name })
+  const repository = await post('/repositories', { squad_id: squad.id, name: `repo-${squad.id.slice(-6)}`, forge: 'local' })
+  const member = await post('/members', {
+    squad_id: squad.id, name: 'Ada', role: 'developer', specialization: 'everything',
+    config: { agent: 'command', command: AGENT, ...(slow && { env: { SLOW: '1' } }) },
+  })
+  return { squad, repository, member }
+}
+
+/** Lets a slow agent go on. */
+export async function release(server, executionId) {
+  const { sandbox_id: sandbox } = await server.api(`/executions/${executionId}`)
+  await server.api(`/sandboxes/${sandbox}/execute`, { method: 'POST', body: { command: 'touch /home/user/go' } })
+}
