@@ -79,8 +79,11 @@ func (s *Server) exec(ctx context.Context, b *box, c command, output func(stderr
 	}
 }
 
+// loginShell runs a line as SDKs do, by bash, and by sh in images without it.
+const loginShell = `if [ -x /bin/bash ]; then exec /bin/bash -l -c "$1"; fi; exec /bin/sh -l -c "$1"`
+
 func (s *Server) startProcess(ctx context.Context, b *box, c command) (io.ReadCloser, error) {
-	process := map[string]any{"cmd": "/bin/sh", "args": []string{"-l", "-c", c.line}, "envs": c.env}
+	process := map[string]any{"cmd": "/bin/sh", "args": []string{"-c", loginShell, "sh", c.line}, "envs": c.env}
 	if c.cwd != "" {
 		process["cwd"] = c.cwd
 	}

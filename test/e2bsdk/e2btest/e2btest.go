@@ -128,18 +128,19 @@ func (s *Stack) killAll() {
 }
 
 var buildEnvd = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(os.TempDir(), fmt.Sprintf("squad-test-envd-%d", os.Getuid()))
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("squad-test-envd-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	path = filepath.Join(path, fmt.Sprintf("envd-%d", os.Getpid()))
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "agentsquad/cmd/envd")
+	made := filepath.Join(dir, fmt.Sprintf("envd-%d", os.Getpid()))
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", made, "agentsquad/cmd/envd")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build envd: %w\n%s", err, out)
 	}
-	return path, nil
+	// Under one name for all test processes, put there whole.
+	path := filepath.Join(dir, "envd")
+	return path, os.Rename(made, path)
 })
 
 // Envd builds the daemon once per process and returns its path.

@@ -22,7 +22,8 @@ test('Template.build on base: RUN, COPY, ENV, WORKDIR, USER, start and ready com
     .setWorkdir('/srv/place')
     .copy('app', '/srv/app')
     .copy('one.txt', 'sub/', { mode: 0o600 })
-    .runCmd('pwd > here && cat /srv/app/deep/d.txt')
+    .copy('app/*.txt', '/srv/globbed/')
+    .runCmd('[[ $(pwd) == /srv/place ]] && pwd > here && cat /srv/app/deep/d.txt')
     .setStartCmd('python3 -m http.server 8123 --bind 127.0.0.1', waitForPort(8123))
   const logs = []
   const built = await Template.build(template, name, { cpuCount: 1, memoryMB: 1024, onBuildLogs: (l) => { logs.push(l.message) } })
@@ -35,6 +36,7 @@ test('Template.build on base: RUN, COPY, ENV, WORKDIR, USER, start and ready com
     assert.equal(await sbx.files.read('/tmp/ran'), 'run as user, deep blue\n')
     assert.equal(await sbx.files.exists('/etc/by-root'), true)
     assert.equal(await sbx.files.read('/srv/app/link'), 'main')
+    assert.deepEqual((await sbx.files.list('/srv/globbed')).map((e) => e.name), ['main.txt'])
     assert.equal(await sbx.files.read('/srv/place/here'), '/srv/place\n')
     assert.equal((await sbx.files.getInfo('/srv/place/sub/one.txt')).mode, 0o600)
     assert.equal((await sbx.commands.run('echo $COLOUR; pwd')).stdout, 'deep blue\n/srv/place\n')
