@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,5 +168,66 @@ func TestKill_CutsStreamsAndLeavesNothing(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Join(s.Dir, "e2b", "boxes", "*")); len(files) != 0 {
 		t.Errorf("state left: %v", files)
+	}
+}
+
+// TestChaos_RealSandboxesSurviveCrossingVerbs lets several callers pause, resume,
+// fork, snapshot and kill the same real sandboxes at once.
+func TestChaos_RealSandboxesSurviveCrossingVerbs(t *testing.T) {
+	t.Parallel()
+	s := e2btest.Start(t)
+	c := client(t, s, e2btest.Key)
+	var boxes []*e2b.Sandbox
+	for range 3 {
+		boxes = append(boxes, start(t, c, e2b.CreateOptions{Timeout: time.Hour}))
+	}
+	verbs := []func(context.Context, *e2b.Sandbox) error{
+		func(ctx context.Context, sb *e2b.Sandbox) error { return sb.Pause(ctx, e2b.PauseOptions{}) },
+		func(ctx context.Context, sb *e2b.Sandbox) error {
+			_, err := c.Connect(ctx, sb.ID, e2b.ConnectOptions{})
+			return err
+		},
+		func(ctx context.Context, sb *e2b.Sandbox) error {
+			_, err := sb.Snapshot(ctx, "")
+			return err
+		},
+		func(ctx context.Context, sb *e2b.Sandbox) error {
+			forks, err := sb.Fork(ctx, e2b.ForkOptions{Count: 1, Timeout: time.Hour})
+			for _, f := range forks {
+				if f != nil {
+					err = errors.Join(err, firstOutput(ctx, f), f.Kill(ctx))
+				}
+			}
+			return err
+		},
+		func(ctx context.Context, sb *e2b.Sandbox) error { return firstOutput(ctx, sb) },
+	}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := range 5 {
+				verb := (worker*7 + i*3) % len(verbs)
+				err := verbs[verb](t.Context(), boxes[(worker+i)%len(boxes)])
+				if errors.Is(err, e2b.ErrConflict) || errors.Is(err, e2b.ErrNotFound) || errors.Is(err, e2b.ErrTimeout) || errors.Is(err, e2b.ErrSandboxGone) {
+					continue // in the way of another verb, as documented
+				}
+				if err != nil && verb != len(verbs)-1 { // a command may be cut by a pause
+					t.Errorf("verb %d: %v", verb, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, sb := range boxes {
+		again, err := c.Connect(t.Context(), sb.ID, e2b.ConnectOptions{})
+		if err == nil {
+			err = firstOutput(t.Context(), again)
+		}
+		if err = errors.Join(err, sb.Kill(t.Context())); err != nil {
+			t.Errorf("after all: %v", err)
+		}
+	}
+	if left := s.Runtime.List(); len(left) != 0 {
+		t.Errorf("%d sandboxes left", len(left))
 	}
 }
