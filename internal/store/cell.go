@@ -100,11 +100,23 @@ func (m moment) Scan(src any) error {
 type object struct{ p any }
 
 func (o object) Value() (driver.Value, error) {
-	b, err := json.Marshal(o.p)
+	s, err := plainJSON(o.p)
 	if err != nil {
 		return nil, err
 	}
-	return noNUL(string(b)), nil
+	return noNUL(s), nil
+}
+
+// plainJSON does not escape <, > and &, as PostgreSQL does not: the text of a
+// value is the same in both databases.
+func plainJSON(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 func (o object) Scan(src any) error {

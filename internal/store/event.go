@@ -13,8 +13,10 @@ import (
 // maxEvents bounds one read of the log; who wants more reads on.
 const maxEvents = 5000
 
-// insertBatch is how many events one statement writes.
-const insertBatch = 100
+// insertBatch is how many events one statement writes. SQLite looks a numbered
+// parameter up among all that came before it, so that long statements cost by
+// the square.
+const insertBatch = 16
 
 var events = newTable("event", "events", func(e *squad.Event) []field {
 	return []field{

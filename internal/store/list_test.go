@@ -24,7 +24,7 @@ func seedTasks(t testing.TB, s *store.Store, n int) string {
 		for i := range n {
 			task := squad.Task{
 				SquadID: sq.ID, Title: fmt.Sprintf("Task number %d", i), Description: "100% of it\\all_of_it", Status: columns[i%5],
-				Labels: []string{"a", "b"}, Position: float64(n - i), GitBranch: fmt.Sprintf("task-%d", i),
+				Labels: []string{"a", fmt.Sprintf("b <%d%%>", i%3), `q"uote`}, Position: float64(n - i), GitBranch: fmt.Sprintf("task-%d", i),
 			}
 			if i%10 == 0 {
 				task.Flag, task.Cause = squad.FlagBlocked, "waits"
@@ -88,6 +88,10 @@ func TestTasks_Filters(t *testing.T) {
 			"backslash":     {store.TaskFilter{Text: `it\all_`}, 50},
 			"no underscore": {store.TaskFilter{Text: `it\allXof`}, 0},
 			"injection":     {store.TaskFilter{SquadID: `' OR '1'='1`, Text: `'; DROP TABLE tasks; --`}, 0},
+			"label":         {store.TaskFilter{Label: "b <1%>"}, 17},
+			"label, quoted": {store.TaskFilter{Label: `q"uote`}, 50},
+			"other case":    {store.TaskFilter{Label: "B <1%>"}, 0},
+			"part of label": {store.TaskFilter{Label: "b "}, 0},
 			"branch":        {store.TaskFilter{GitBranch: "task-7"}, 1},
 			"unassigned":    {store.TaskFilter{Unassigned: true}, 50},
 		} {
@@ -112,7 +116,7 @@ func TestBoard_ColumnsInOrderOfPlace(t *testing.T) {
 			if a.Status > b.Status || a.Status == b.Status && a.Position > b.Position {
 				t.Fatalf("%s %v before %s %v", a.Status, a.Position, b.Status, b.Position)
 			}
-			if b.Title == "" || len(b.Labels) != 2 || b.Description != "" {
+			if b.Title == "" || len(b.Labels) != 3 || b.Description != "" {
 				t.Fatalf("%+v", b)
 			}
 		}

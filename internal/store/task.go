@@ -46,6 +46,7 @@ type TaskFilter struct {
 	GitBranch    string
 	Statuses     []squad.TaskStatus
 	Flags        []squad.TaskFlag // FlagNone asks for tasks without flag
+	Label        string
 	// DependsOn asks for tasks that wait for this one.
 	DependsOn string
 	// Text asks for tasks whose title or description holds it, in any case.
@@ -67,6 +68,11 @@ func (f TaskFilter) where() *where {
 	w.eq("git_branch", f.GitBranch)
 	in(w, "status", f.Statuses)
 	in(w, "flag", f.Flags)
+	if f.Label != "" {
+		label, _ := plainJSON(clean(f.Label)) // a string always has a form
+		// Not LIKE: SQLite's does not tell small letters from capitals.
+		w.add(`replace(CAST(labels AS TEXT), CAST(? AS TEXT), '') <> CAST(labels AS TEXT)`, label)
+	}
 	if f.DependsOn != "" {
 		w.add("id IN (SELECT task_id FROM task_dependencies WHERE depends_on_id = ?)", clean(f.DependsOn))
 	}
