@@ -41,7 +41,7 @@ func playDemo(ctx context.Context, e *env, keep bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	cfg, err := app.Load(app.Sources{Flags: map[string]string{"data": dir, "listen": "127.0.0.1:0", "provider": "local", "log-level": "warn"}, Getenv: noEnv})
+	cfg, err := app.Load(app.Sources{Flags: map[string]string{"data": dir, "listen": "127.0.0.1:0", "provider": "local", "log-level": "error"}, Getenv: noEnv})
 	if err != nil {
 		return err
 	}
@@ -50,6 +50,11 @@ func playDemo(ctx context.Context, e *env, keep bool) (err error) {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	defer func() {
+		if !keep {
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+			err = errors.Join(err, house.KillSandboxes(end))
+			cancel()
+		}
 		err = errors.Join(err, house.Stop())
 		if keep {
 			fmt.Fprintf(e.out, "kept %s\n", dir)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"agentsquad"
 	"agentsquad/internal/agent"
@@ -68,4 +69,17 @@ func (a *App) sandboxToken(ctx context.Context, sb squad.Sandbox) (string, error
 		return err
 	})
 	return made.Secret, err
+}
+
+// KillSandboxes ends every sandbox on this machine that belongs to the data folder:
+// for a folder that is about to be thrown away.
+func (a *App) KillSandboxes(ctx context.Context) error {
+	if a.rooms.local.runtime == nil {
+		return nil
+	}
+	var errs []error
+	for _, sb := range a.rooms.local.runtime.List() {
+		errs = append(errs, sb.Kill(ctx))
+	}
+	return errors.Join(errs...)
 }
