@@ -37,6 +37,9 @@ type Config struct {
 	// 100 MiB. MaxBlobBytes bounds one file; default 50 MiB.
 	MaxPushBytes int64
 	MaxBlobBytes int64
+	// MaxTransfers bounds the clones, fetches and pushes at the same time; others
+	// wait. Default 32.
+	MaxTransfers int
 
 	Trees  TreeConfig
 	Models ModelConfig
@@ -65,7 +68,8 @@ type Gateway struct {
 	trees  *trees
 	egress egressBooks
 
-	look chan struct{} // the radar has something to look at
+	look  chan struct{} // the radar has something to look at
+	slots chan struct{} // holds one token per transfer
 
 	mu      sync.Mutex
 	pending map[string]*pendingPush // by mirror folder and branch
@@ -78,6 +82,9 @@ func New(cfg Config) *Gateway {
 	}
 	if cfg.MaxBlobBytes == 0 {
 		cfg.MaxBlobBytes = 50 << 20
+	}
+	if cfg.MaxTransfers == 0 {
+		cfg.MaxTransfers = 32
 	}
 	if cfg.RetryPending == 0 {
 		cfg.RetryPending = 30 * time.Second
@@ -92,6 +99,7 @@ func New(cfg Config) *Gateway {
 		cfg.Now = time.Now
 	}
 	g := &Gateway{cfg: cfg, node: squad.NewID(), runner: cfg.Mirrors.Runner(), scan: &scanner{}, pending: map[string]*pendingPush{}, look: make(chan struct{}, 1)}
+	g.slots = make(chan struct{}, cfg.MaxTransfers)
 	g.radar = git.NewRadar(g.runner)
 	g.models = newModels(cfg)
 	g.trees = newTrees(cfg.Trees)

@@ -36,18 +36,20 @@ func TestGit_CloneAndPushOfTheTasksBranch(t *testing.T) {
 	}
 	// By name, and over 1 MiB so that git sends in chunks after an empty probe.
 	gittest.Git(t, dir, "remote", "set-url", "origin", k.url+"/git/acme/shop.git")
-	noise := make([]byte, 3<<20)
-	if _, err := strings.NewReader(strings.Repeat("0123456789abcdef", len(noise)/16)).Read(noise); err != nil {
-		t.Fatal(err)
-	}
-	x := uint32(7)
-	for i := range noise {
-		x = x*1664525 + 1013904223
-		noise[i] = byte(x >> 24)
-	}
-	gittest.Commit(t, dir, "noise.bin", string(noise), "feat: add noise")
+	gittest.Commit(t, dir, "noise.bin", noise(3<<20), "feat: add noise")
 	k.push(t, false, "origin", k.branch())
 	gittest.Git(t, k.bare, "fsck")
+}
+
+// noise is content that does not compress.
+func noise(n int) string {
+	b := make([]byte, n)
+	x := uint32(n)
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = byte(x >> 24)
+	}
+	return string(b)
 }
 
 func TestGit_CheckpointsStayHere(t *testing.T) {
@@ -131,6 +133,14 @@ func TestGit_AttackersPushesAreRefused(t *testing.T) {
 	if got := k.upstreamRefs(t); got != before || gittest.Git(t, k.bare, "rev-parse", "main") != base || gittest.Git(t, k.bare, "rev-parse", k.branch()) != ok {
 		t.Errorf("upstream changed from %q to %q", before, got)
 	}
+}
+
+func TestGit_AttackersContentIsRefused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, func(c *configT) { c.MaxPushBytes, c.MaxBlobBytes = 4<<20, 8<<20 })
+	dir := k.clone(t)
+	ok := gittest.Commit(t, dir, "ok.txt", "ok\n", "feat: honest work")
+	k.push(t, false, "origin", k.branch())
 	for name, c := range map[string]struct{ file, text, message, want string }{
 		"secret":      {"conf/app.ini", "[aws]\n\n" + awsKey, "feat: configure", "conf/app.ini:3"},
 		"excused":     {"conf/b.ini", strings.TrimSpace(awsKey) + " # gitleaks:allow\n", "feat: configure", "conf/b.ini:1"},
@@ -145,13 +155,7 @@ func TestGit_AttackersPushesAreRefused(t *testing.T) {
 		}
 		gittest.Git(t, dir, "reset", "-q", "--hard", ok)
 	}
-	noise := make([]byte, 6<<20)
-	x := uint32(99)
-	for i := range noise {
-		x = x*1664525 + 1013904223
-		noise[i] = byte(x >> 24)
-	}
-	gittest.Commit(t, dir, "noise.bin", string(noise), "feat: large")
+	gittest.Commit(t, dir, "noise.bin", noise(6<<20), "feat: large")
 	if out := k.push(t, true, "origin", k.branch()); !strings.Contains(out, "larger than the 4 MiB") {
 		t.Errorf("large: %s", out)
 	}

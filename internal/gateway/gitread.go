@@ -39,6 +39,14 @@ func (g *Gateway) serveGit(w http.ResponseWriter, r *http.Request, c *caller, re
 		return err
 	}
 	t := &target{repo: repo, mirror: mirror, caller: c}
+	if r.Method == http.MethodPost {
+		select {
+		case g.slots <- struct{}{}:
+			defer func() { <-g.slots }()
+		case <-r.Context().Done():
+			return context.Cause(r.Context())
+		}
+	}
 	service := r.URL.Query().Get("service")
 	switch {
 	case action == "info/refs" && r.Method == http.MethodGet && service == "git-upload-pack":

@@ -25,8 +25,10 @@ type ModelConfig struct {
 	BaseURLs []string
 	// Prices add to and override [DefaultPrices].
 	Prices map[string]Price
-	// CountUnknown lets models without a price through, counting tokens only.
-	CountUnknown bool
+	// A model without a price is refused where a budget in dollars holds, since it
+	// could not be kept; elsewhere its tokens are counted. CountUnknown lets it
+	// through always, RefuseUnknown never.
+	CountUnknown, RefuseUnknown bool
 	// Budget bounds each task (TaskUSD, Tokens) and the whole installation.
 	Budget squad.Budget
 	// MaxBody bounds a request; default 32 MiB.
@@ -183,13 +185,13 @@ func (m *models) paid(w http.ResponseWriter, r *http.Request, call *modelCall, k
 	if call.ask.Background {
 		return squad.Errorf(squad.CodeForbidden, "answers in the background cannot be counted and are not passed on")
 	}
+	now := m.cfg.Now()
+	limits := m.limits(call.caller, now)
 	var known bool
-	if call.price, known = priceOf(call.ask.Model, m.cfg.Models.Prices, DefaultPrices); !known && !m.cfg.Models.CountUnknown {
+	if call.price, known = priceOf(call.ask.Model, m.cfg.Models.Prices, DefaultPrices); !known && m.refuseUnknown(limits) {
 		return squad.Errorf(squad.CodeForbidden, "model %q has no price in the configuration, so its cost cannot be bounded", call.ask.Model)
 	}
-	now := m.cfg.Now()
-	est := m.estimate(call)
-	release, err := m.ledger.reserve(r.Context(), m.limits(call.caller, now), est)
+	release, err := m.ledger.reserve(r.Context(), limits, m.estimate(call))
 	if err != nil {
 		var over *overBudget
 		if errors.As(err, &over) {
@@ -202,6 +204,13 @@ func (m *models) paid(w http.ResponseWriter, r *http.Request, call *modelCall, k
 	meter := &meter{model: call.ask.Model}
 	err = m.pass(w, r, call, key, meter)
 	return errors.Join(err, m.record(context.WithoutCancel(r.Context()), call, meter))
+}
+
+func (m *models) refuseUnknown(limits []limit) bool {
+	if m.cfg.Models.CountUnknown {
+		return false
+	}
+	return m.cfg.Models.RefuseUnknown || slices.ContainsFunc(limits, func(l limit) bool { return l.usd > 0 })
 }
 
 // estimate is generous: three bytes a token, and all the output that may come.

@@ -100,21 +100,23 @@ func sse(w http.ResponseWriter, text string) {
 	}
 }
 
+// Answers of the three APIs, whole and as streams, that tell of the same usage.
+const (
+	anthropic       = `{"id":"msg_1","type":"message","model":"test-big","content":[{"type":"text","text":"usage"}],"usage":{"input_tokens":100,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":7}}`
+	anthropicStream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"test-big\",\"usage\":{\"input_tokens\":100,\"cache_creation_input_tokens\":20,\"cache_read_input_tokens\":30,\"output_tokens\":1}}}\n\n" +
+		"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hel\"}}\n\n" +
+		"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":7}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	chat       = `{"id":"c1","object":"chat.completion","model":"test-big","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":150,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":30}}}`
+	chatBegin  = "data: {\"id\":\"c1\",\"model\":\"test-big\",\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\n"
+	chatUsage  = "data: {\"id\":\"c1\",\"model\":\"test-big\",\"choices\":[],\"usage\":{\"prompt_tokens\":150,\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":30}}}\n\n"
+	chatEnd    = "data: [DONE]\n\n"
+	responses  = `{"id":"r1","object":"response","model":"test-big","output":[],"usage":{"input_tokens":150,"input_tokens_details":{"cached_tokens":30},"output_tokens":7}}`
+	respStream = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"model\":\"test-big\",\"usage\":null}}\n\n" +
+		"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"model\":\"test-big\",\"usage\":{\"input_tokens\":150,\"input_tokens_details\":{\"cached_tokens\":30},\"output_tokens\":7}}}\n\n"
+)
+
 func TestModels_AllAPIsAreMeteredAndUnchanged(t *testing.T) {
 	t.Parallel()
-	const (
-		anthropic       = `{"id":"msg_1","type":"message","model":"test-big","content":[{"type":"text","text":"usage"}],"usage":{"input_tokens":100,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":7}}`
-		anthropicStream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"test-big\",\"usage\":{\"input_tokens\":100,\"cache_creation_input_tokens\":20,\"cache_read_input_tokens\":30,\"output_tokens\":1}}}\n\n" +
-			"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hel\"}}\n\n" +
-			"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":7}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
-		chat       = `{"id":"c1","object":"chat.completion","model":"test-big","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":150,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":30}}}`
-		chatBegin  = "data: {\"id\":\"c1\",\"model\":\"test-big\",\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\n"
-		chatUsage  = "data: {\"id\":\"c1\",\"model\":\"test-big\",\"choices\":[],\"usage\":{\"prompt_tokens\":150,\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":30}}}\n\n"
-		chatEnd    = "data: [DONE]\n\n"
-		responses  = `{"id":"r1","object":"response","model":"test-big","output":[],"usage":{"input_tokens":150,"input_tokens_details":{"cached_tokens":30},"output_tokens":7}}`
-		respStream = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"model\":\"test-big\",\"usage\":null}}\n\n" +
-			"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"model\":\"test-big\",\"usage\":{\"input_tokens\":150,\"input_tokens_details\":{\"cached_tokens\":30},\"output_tokens\":7}}}\n\n"
-	)
 	plain := (120*10.0 + 30*1 + 7*100) / 1e6           // 150 in, 30 of them cached
 	written := (100*10.0 + 20*20 + 30*1 + 7*100) / 1e6 // 20 of them put into the cache
 	for _, c := range []struct {
@@ -261,7 +263,10 @@ func TestModels_CallsAtOnceCannotEachTakeTheLastDollar(t *testing.T) {
 
 func TestModels_WhatIsNotPassedOn(t *testing.T) {
 	t.Parallel()
-	k, m := modelKit(t, dollar, func(c *gateway.Config) { c.Models.MaxBody = 1000 })
+	k, m := modelKit(t, dollar, func(c *gateway.Config) {
+		c.Models.MaxBody = 1000
+		c.Models.Budget.DayUSD = 1000 // so that what has no price cannot be let through
+	})
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -342,5 +347,80 @@ func TestModels_PublicTakesTheTokenAsKey(t *testing.T) {
 	}
 	if _, h := m.asked(); h.Get("X-Api-Key") != modelKey {
 		t.Errorf("the provider saw %q", h.Get("X-Api-Key"))
+	}
+}
+
+func TestModels_UnknownPriceWithoutBudgetCountsTokens(t *testing.T) {
+	t.Parallel()
+	for refuse, want := range map[bool]int{false: 200, true: 403} {
+		k, _ := modelKit(t, dollar, func(c *gateway.Config) { c.Models.RefuseUnknown = refuse })
+		if status, text := k.call(t, "/llm/anthropic/v1/messages", `{"model":"unpriced"}`); status != want {
+			t.Errorf("refuse %v: status %d %s", refuse, status, text)
+		}
+		if list := k.usage(t); !refuse && (len(list) != 1 || list[0].TokensOut != 10000 || list[0].CostUSD != 0) {
+			t.Errorf("got %+v", list)
+		}
+	}
+}
+
+func TestModels_MembersOwnAddressMustBeAllowed(t *testing.T) {
+	t.Parallel()
+	own := newModel(t, dollar)
+	for allowed, want := range map[bool]int{false: 403, true: 200} {
+		k, m := modelKit(t, dollar, func(c *gateway.Config) {
+			if allowed {
+				c.Models.BaseURLs = []string{own.URL + "/v1"}
+			}
+		})
+		ctx := t.Context()
+		k.member.LLMProvider, k.member.Config.BaseURL = "openai", own.URL+"/v1"
+		must(t, k.store.Tx(ctx, func(tx *store.Tx) error { return tx.UpdateMember(ctx, &k.member) }))
+		if status, text := k.call(t, "/llm/openai/v1/responses", ask); status != want {
+			t.Errorf("allowed %v: status %d %s", allowed, status, text)
+		}
+		if len(m.bodies) != 0 {
+			t.Error("the provider's own address was asked")
+		}
+	}
+	if len(own.bodies) != 1 {
+		t.Errorf("the member's address was asked %d times", len(own.bodies))
+	}
+}
+
+func TestTransport_StreamsAndIsMetered(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	k, _ := modelKit(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for part := range next {
+			io.WriteString(w, part) //nolint:errcheck // a test server
+			w.(http.Flusher).Flush()
+		}
+	}, nil)
+	client := http.Client{Transport: k.g.Transport(k.sandbox.ID)}
+	first := "data: {\"type\":\"response.created\"}\n\n"
+	last := "data: {\"type\":\"response.completed\",\"response\":{\"model\":\"test-big\",\"usage\":{\"input_tokens\":5,\"output_tokens\":6}}}\n\n"
+	go func() { next <- first }()
+	resp, err := client.Post("http://squad.internal/llm/openai/v1/responses", "application/json", strings.NewReader(`{"model":"test-big","stream":true}`))
+	must(t, err)
+	defer resp.Body.Close()
+	got := make([]byte, len(first))
+	if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != first {
+		t.Fatalf("before the end came %q, %v", got, err)
+	}
+	next <- last
+	close(next)
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || string(rest) != last {
+		t.Errorf("got %q, %v", rest, err)
+	}
+	if list := k.usage(t); len(list) != 1 || list[0].TokensOut != 6 {
+		t.Errorf("got %+v", list)
+	}
+	resp, err = client.Get("http://squad.internal/nothing")
+	must(t, err)
+	resp.Body.Close()
+	if resp.StatusCode != 404 {
+		t.Errorf("status %d", resp.StatusCode)
 	}
 }
