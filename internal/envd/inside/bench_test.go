@@ -41,17 +41,23 @@ func BenchmarkExec(b *testing.B) {
 func BenchmarkStdout(b *testing.B) {
 	s := create(b, nil)
 	const size = 64 << 20
+	floor := s.sh("", "s=$(date +%s%N); head -c "+strconv.Itoa(size)+" /dev/zero | cat >/dev/null; e=$(date +%s%N); echo $(( 67108864000/(e-s) ))")
+	pipe, _ := strconv.ParseFloat(strings.TrimSpace(floor.stdout), 64)
+	events := 0
 	b.SetBytes(size)
 	for b.Loop() {
 		stream := s.start("", shell("head -c "+strconv.Itoa(size)+" /dev/zero"))
 		n := 0
 		for stream.Receive() {
 			n += len(stream.Msg().GetEvent().GetData().GetStdout())
+			events++
 		}
 		if n != size {
 			b.Fatalf("%d bytes, %v", n, stream.Err())
 		}
 	}
+	b.ReportMetric(pipe, "pipe-MB/s") // the floor: one pipe between two programs inside
+	b.ReportMetric(float64(events)/float64(b.N), "events/op")
 }
 
 func BenchmarkUpload(b *testing.B) {
