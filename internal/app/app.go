@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/trace"
 
 	"agentsquad"
 	"agentsquad/internal/api"
@@ -36,6 +37,7 @@ type App struct {
 	api      *api.Server
 	http     *http.Server
 	rooms    rooms
+	tracer   trace.Tracer // nil where nothing is traced
 
 	// closers undo what Start did, last first.
 	closers []closer

@@ -88,6 +88,3 @@ func (a *App) startRooms(ctx context.Context) error {
 func (a *App) onLost(ctx context.Context, s squad.Sandbox) {
 	a.log.WarnContext(ctx, "sandbox lost", "sandbox_id", s.ID, "task_id", s.TaskID)
 }
-
-// fillIn makes what the configuration asks an empty installation to have.
-func (a *App) fillIn(ctx context.Context) error { return nil }
