@@ -24,11 +24,20 @@ const maxReply = 32 << 20
 // no goroutines of its own and needs no closing.
 type Client struct {
 	cfg Config
-	// old counts, per call, whether the server lacks the newest path.
-	old *oldPaths
+	// paths remembers what the server turned out to know.
+	paths *paths
 }
 
-type oldPaths struct{ create, connect, list atomic.Bool }
+// paths of verbs that have a newer and an older one.
+type paths struct{ create, connect, list known }
+
+// known is which path of a verb a server was seen to answer.
+type known struct{ state atomic.Int32 }
+
+const (
+	knowsNewer = 1
+	knowsOlder = 2
+)
 
 // New makes a client. It makes no request; see [Client.Check] for one that
 // tells whether the address and the key are good.
@@ -37,7 +46,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, old: new(oldPaths)}, nil
+	return &Client{cfg: cfg, paths: new(paths)}, nil
 }
 
 // WithRetries returns a client that differs in [Config.Retries] only, for
@@ -200,22 +209,33 @@ func (c *Client) userAgent() string {
 }
 
 // newest calls the newest path of a verb, and the older one where the server
-// does not know the newest. A 404 may also mean that a thing is missing; then
-// the older path says so too, and the newest is tried again next time.
-func (c *Client) newest(ctx context.Context, lacks *atomic.Bool, newer, older call) error {
-	if !lacks.Load() {
-		err := c.do(ctx, newer)
-		var e *Error
-		if !errors.As(err, &e) || (e.Status != http.StatusNotFound && e.Status != http.StatusMethodNotAllowed) {
-			return err
-		}
-		if fallback := c.do(ctx, older); fallback == nil {
-			lacks.Store(true)
-			return nil
-		} else if !errors.As(fallback, &e) || e.Status != http.StatusNotFound {
-			return fallback
+// does not know the newest. A 404 may also mean that a thing is missing: until
+// the server was seen to know the newest path, the older one is asked too.
+func (c *Client) newest(ctx context.Context, verb *known, newer, older call) error {
+	if verb.state.Load() == knowsOlder {
+		return c.do(ctx, older)
+	}
+	err := c.do(ctx, newer)
+	if !unknownPath(err) {
+		if e := (*Error)(nil); err == nil || errors.As(err, &e) && e.Status != 0 {
+			verb.state.Store(knowsNewer)
 		}
 		return err
 	}
-	return c.do(ctx, older)
+	if verb.state.Load() == knowsNewer {
+		return err
+	}
+	fallback := c.do(ctx, older)
+	if fallback == nil {
+		verb.state.Store(knowsOlder)
+	}
+	if unknownPath(fallback) {
+		return err
+	}
+	return fallback
+}
+
+func unknownPath(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed)
 }

@@ -123,6 +123,9 @@ func writeForm(form *multipart.Writer, files iter.Seq2[string, io.Reader]) error
 func (f *Files) upload(ctx context.Context, path, contentType string, body io.Reader) ([]FileInfo, error) {
 	resp, err := f.sb.envd(ctx, http.MethodPost, "/files", f.query(path), func(r *http.Request) {
 		r.Header.Set("Content-Type", contentType)
+		for key, value := range f.metadata {
+			r.Header.Set("X-Metadata-"+key, value)
+		}
 		setBody(r, body)
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func exampleClient() (*e2b.Client, func()) {
 		log.Fatal(err)
 	}
 	server := e2btest.New(e2btest.Options{Envd: func(_, token string) http.Handler {
-		return envd.NewServer(envd.Config{AccessToken: token, DefaultUser: me.Username, DefaultWorkdir: home})
+		return envd.NewServer(envd.Config{AccessToken: token, DefaultUser: me.Username, DefaultWorkdir: home, Env: map[string]string{"HOME": home}})
 	}})
 	client, err := e2b.New(e2b.Config{APIKey: "e2b_0", APIURL: server.URL, SandboxURL: server.URL})
 	if err != nil {

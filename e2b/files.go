@@ -15,12 +15,22 @@ import (
 // Files reads and writes the files of a sandbox. Relative paths begin at the
 // user's home.
 type Files struct {
-	sb   *Sandbox
-	user string
+	sb       *Sandbox
+	user     string
+	metadata map[string]string
 }
 
 // As returns the same files as another user sees and owns them.
-func (f *Files) As(user string) *Files { return &Files{sb: f.sb, user: user} }
+func (f *Files) As(user string) *Files {
+	return &Files{sb: f.sb, user: user, metadata: f.metadata}
+}
+
+// WithMetadata returns the same files; what is written through it carries the
+// metadata, in place of what it had, and [Files.Stat] tells it. Keys are lower
+// case, both are printable ASCII, all together at most 4096 bytes.
+func (f *Files) WithMetadata(metadata map[string]string) *Files {
+	return &Files{sb: f.sb, user: f.user, metadata: metadata}
+}
 
 // FileType is what a path leads to.
 type FileType string

@@ -46,6 +46,14 @@ func TestFiles_WriteReadStatListMoveRemove(t *testing.T) {
 		if info, err = sb.Files.Stat(ctx, dir+"/a/b é.txt"); err != nil || info.Size != 5 || info.Type != e2b.TypeFile || info.Mode != 0o644 {
 			t.Errorf("stat = %+v, %v", info, err)
 		}
+		if _, err := sb.Files.WithMetadata(map[string]string{"kind": "note"}).WriteAll(ctx, dir+"/a/m", nil); err != nil {
+			t.Logf("metadata not tried, this file system has no user attributes: %v", err)
+		} else if info, err := sb.Files.Stat(ctx, dir+"/a/m"); err != nil || info.Metadata["kind"] != "note" {
+			t.Errorf("metadata = %v, %v", info.Metadata, err)
+		}
+		if err := sb.Files.Remove(ctx, dir+"/a/m"); err != nil {
+			t.Error(err)
+		}
 		for _, want := range []bool{true, false} {
 			if made, err := sb.Files.MakeDir(ctx, dir+"/c"); made != want || err != nil {
 				t.Errorf("mkdir = %v, %v, want %v", made, err, want)

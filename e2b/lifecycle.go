@@ -39,8 +39,7 @@ func (c *Client) Pause(ctx context.Context, id string, opts PauseOptions) error 
 // It is [Client.Connect], with the older resume path where connect is unknown.
 func (c *Client) Resume(ctx context.Context, id string, opts ConnectOptions) (*Sandbox, error) {
 	sb, err := c.Connect(ctx, id, opts)
-	var e *Error
-	if err == nil || !errors.As(err, &e) || (e.Status != http.StatusNotFound && e.Status != http.StatusMethodNotAllowed) {
+	if !unknownPath(err) || c.paths.connect.state.Load() != 0 {
 		return sb, err
 	}
 	timeout := opts.Timeout

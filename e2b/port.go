@@ -13,7 +13,8 @@ func (s *Sandbox) Host(port int) string { return fmt.Sprintf("%d-%s.%s", port, s
 
 // HTTPClient returns a client whose every request, whatever host it names, goes
 // to the port inside the sandbox. WebSocket libraries that take an http.Client
-// or a RoundTripper (github.com/coder/websocket, for one) work with it.
+// or a RoundTripper (github.com/coder/websocket, for one) work with it. It does
+// not follow redirects: their target may be a name that only the sandbox knows.
 func (s *Sandbox) HTTPClient(port int) *http.Client {
 	return &http.Client{Transport: s.Transport(port), CheckRedirect: noRedirect}
 }

@@ -23,7 +23,7 @@ func (c *Client) Create(ctx context.Context, opts CreateOptions) (*Sandbox, erro
 	newer := call{op: "create sandbox", method: http.MethodPost, path: "/v2/sandboxes", body: opts.body(), out: &out}
 	older := newer
 	older.path, older.body = "/sandboxes", opts.olderBody()
-	if err := c.newest(ctx, &c.old.create, newer, older); err != nil {
+	if err := c.newest(ctx, &c.paths.create, newer, older); err != nil {
 		return nil, err
 	}
 	return c.handle(out, newer.op)
@@ -51,7 +51,7 @@ func (c *Client) Connect(ctx context.Context, id string, opts ConnectOptions) (*
 	newer := call{op: "connect to sandbox", method: http.MethodPost, path: "/v2" + path(id, "connect"), body: body, out: &out, gone: true}
 	older := newer
 	older.path = path(id, "connect")
-	if err := c.newest(ctx, &c.old.connect, newer, older); err != nil {
+	if err := c.newest(ctx, &c.paths.connect, newer, older); err != nil {
 		return nil, err
 	}
 	return c.handle(out, newer.op)
@@ -122,7 +122,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[SandboxIn
 			newer := call{op: "list sandboxes", method: http.MethodGet, path: "/v2/sandboxes", query: query, out: &page, header: &header}
 			older := newer
 			older.path, older.query = "/sandboxes", only(query, "metadata")
-			if err := c.newest(ctx, &c.old.list, newer, older); err != nil {
+			if err := c.newest(ctx, &c.paths.list, newer, older); err != nil {
 				yield(SandboxInfo{}, err)
 				return
 			}

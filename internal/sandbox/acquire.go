@@ -156,7 +156,7 @@ func (s *Service) held(ctx context.Context, tx *store.Tx, p *provider, req Acqui
 	}
 	for _, candidate := range rows {
 		mine := req.ExecutionID != "" && candidate.ExecutionID == req.ExecutionID
-		if !mine && (candidate.AgentID != req.MemberID || candidate.Template != req.Template || candidate.Node != p.Node) {
+		if !mine && !s.suits(ctx, tx, p, candidate, req) {
 			continue
 		}
 		row, err := tx.Sandbox(ctx, candidate.ID) // read again under its lock
@@ -176,6 +176,23 @@ func (s *Service) held(ctx context.Context, tx *store.Tx, p *provider, req Acqui
 		return row, true, s.announce(ctx, tx, squad.EventSandboxStatus, row)
 	}
 	return squad.Sandbox{}, false, nil
+}
+
+// suits says whether a sandbox that another execution of the task had can serve
+// this one: the same member's, made of the same template for the same repository.
+// One that no execution had may lack the tree that the request wants mounted.
+func (s *Service) suits(ctx context.Context, tx *store.Tx, p *provider, row squad.Sandbox, req AcquireRequest) bool {
+	if row.AgentID != req.MemberID || row.Template != req.Template || row.Node != p.Node {
+		return false
+	}
+	if len(req.Mounts) > 0 && row.ExecutionID == "" {
+		return false
+	}
+	if req.RepositoryID == "" {
+		return true
+	}
+	repo, err := tx.Repository(ctx, req.RepositoryID)
+	return err == nil && repo.URL == row.RepoURL
 }
 
 // busy says whether an execution that is not over holds the sandbox.

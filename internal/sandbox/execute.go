@@ -35,6 +35,11 @@ func (s *Service) open(ctx context.Context, actor squad.Actor, row squad.Sandbox
 	case row.Status == squad.SandboxCreated:
 		return nil, squad.Errorf(squad.CodeConflict, "sandbox %s is still being made", row.ID)
 	}
+	if time.Since(row.LastUsedAt) > time.Minute {
+		if err := s.Touch(ctx, row.ID); err != nil {
+			return nil, err
+		}
+	}
 	s.mu.Lock()
 	sb := s.handles[row.ID]
 	s.mu.Unlock()

@@ -189,7 +189,8 @@ func machine(t *testing.T) e2btest.Options {
 		t.Fatal(err)
 	}
 	return e2btest.Options{Envd: func(_, token string) http.Handler {
-		daemon := envd.NewServer(envd.Config{AccessToken: token, DefaultUser: me.Username, DefaultWorkdir: t.TempDir()})
+		home := t.TempDir() // also as HOME: the profile of whoever runs the test is not our concern
+		daemon := envd.NewServer(envd.Config{AccessToken: token, DefaultUser: me.Username, DefaultWorkdir: home, Env: map[string]string{"HOME": home}})
 		t.Cleanup(func() { daemon.Close() })
 		return daemon
 	}}

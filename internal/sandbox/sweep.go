@@ -215,16 +215,14 @@ func (w *sweep) inUse(ctx context.Context, tx *store.Tx, row squad.Sandbox) bool
 	return row.Pooled || w.busy(ctx, tx, row) || time.Since(row.LastUsedAt) < w.p.Lifetime
 }
 
-// stale says whether a sandbox has outlived its use: too long unused, or too old
-// and held by no execution that goes on.
+// stale says whether a sandbox has outlived its use: too old and held by no
+// execution that goes on, or paused and not wanted for too long, whoever holds
+// it (its work is on its branch).
 func (w *sweep) stale(ctx context.Context, row squad.Sandbox) bool {
-	if time.Since(row.LastUsedAt) > w.cfg.MaxAge && !row.Pooled {
-		return true
-	}
 	if time.Since(row.CreatedAt) < w.cfg.MaxAge {
 		return false
 	}
-	if row.ExecutionID == "" {
+	if row.Status == squad.SandboxPaused && time.Since(row.LastUsedAt) > w.cfg.MaxAge || row.ExecutionID == "" {
 		return true
 	}
 	e, err := w.store.Execution(ctx, row.ExecutionID)

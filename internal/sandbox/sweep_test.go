@@ -184,7 +184,10 @@ func TestSweep_EndsStaleKeepsHeldExtendsUsed(t *testing.T) {
 		c.Providers["fake"] = p
 	})
 	held, old, unused := h.acquire(), h.acquire(), h.acquire()
-	h.age(held, 30*time.Hour, 0)
+	if _, err := h.service.Pause(t.Context(), squad.System(), unused.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.age(held, 30*time.Hour, 30*time.Hour)
 	h.age(old, 30*time.Hour, 0)
 	h.age(unused, 30*time.Hour, 30*time.Hour)
 	e, err := h.store.Execution(t.Context(), old.ExecutionID)
