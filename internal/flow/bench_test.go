@@ -43,7 +43,7 @@ func BenchmarkFlowStep(b *testing.B) {
 	}
 }
 
-// Signal to running again, for a flow parked among 10,000.
+// Signal to running again, for a flow parked among 2,000.
 func BenchmarkFlowWake(b *testing.B) {
 	for _, dialect := range []string{store.SQLite, store.Postgres} {
 		b.Run(dialect, func(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkFlowWake(b *testing.B) {
 			n.Register("crowd", 1, func(c flow.Context) error { _, err := c.Await("never", 0, nil); return err })
 			n.run()
 			n.do(func(ctx context.Context, tx *store.Tx) error {
-				for i := range 10_000 {
+				for i := range 2_000 {
 					if err := n.Start(ctx, tx, flow.Spec{ID: fmt.Sprint("c", i), Name: "crowd"}); err != nil {
 						return err
 					}
@@ -75,7 +75,7 @@ func BenchmarkFlowWake(b *testing.B) {
 					return err == nil && got == want
 				}
 			}
-			until(b, "all parked", parked(10_000))
+			until(b, "all parked", parked(2_000))
 			var all []time.Duration
 			i := 0
 			for b.Loop() {
@@ -83,13 +83,13 @@ func BenchmarkFlowWake(b *testing.B) {
 				i++
 				id := fmt.Sprint("w", i)
 				n.start(flow.Spec{ID: id, Name: "park"})
-				until(b, "parked", parked(10_000+i))
+				until(b, "parked", parked(2_000+i))
 				b.StartTimer()
 				t := time.Now()
 				n.do(func(ctx context.Context, tx *store.Tx) error { return n.Signal(ctx, tx, id, "go", nil) })
 				all = append(all, receive(b, awake).Sub(t))
 				b.StopTimer()
-				until(b, "parked again", parked(10_000+i))
+				until(b, "parked again", parked(2_000+i))
 				b.StartTimer()
 			}
 			slices.Sort(all)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -205,6 +206,14 @@ func (e *Engine) Cancel(ctx context.Context, tx *store.Tx, flowID, cause string)
 		e.ring()
 	})
 	return nil
+}
+
+// Running is how many flows of each queue this node runs now. Parked ones are
+// rows in the database and nothing else.
+func (e *Engine) Running() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.held)
 }
 
 func (e *Engine) ended(ctx context.Context, tx *store.Tx, end End) error {

@@ -82,6 +82,29 @@ func TestAwait_TimeoutAndLook(t *testing.T) {
 	})
 }
 
+// A waiting flow is a row: no goroutine, no place in its queue.
+func TestAwait_ParkedFlowsCostNothing(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		n := newNode(t, s, func(c *flow.Config) { c.Concurrency = map[string]int{"default": 4} })
+		n.Register("f", 1, func(c flow.Context) error { _, err := c.Await("go", time.Hour, nil); return err })
+		n.run()
+		const many = 100
+		for i := range many {
+			n.start(flow.Spec{ID: fmt.Sprint(i), Name: "f"})
+		}
+		until(t, "all parked", func() bool {
+			got, err := s.CountFlows(t.Context(), store.FlowFilter{Statuses: []store.FlowStatus{store.FlowParked}})
+			return err == nil && got == many
+		})
+		until(t, "none running", func() bool { return len(n.Running()) == 0 })
+		n.do(func(ctx context.Context, tx *store.Tx) error { return n.Signal(ctx, tx, "77", "go", nil) })
+		if end := n.wait("77"); end.Status != store.FlowSucceeded {
+			t.Fatalf("%+v", end)
+		}
+	})
+}
+
 // Signals race with the flow's parking; none may be lost.
 func TestAwait_NoSignalFallsBetween(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,6 +89,112 @@ func TestBackup_GoesFromAnyToAny(t *testing.T) {
 			})
 		}
 	}
+}
+
+// update writes the backup of a filled database with the newest schema to
+// testdata: run it once after adding a migration.
+var update = flag.Bool("update", false, "write testdata/schema-N.backup for the newest schema")
+
+// Backups of every schema there ever was, filled, are taken in and brought up to
+// date.
+func TestRestore_EveryOlderSchema(t *testing.T) {
+	t.Parallel()
+	known, err := store.MigrateTo(t.Context(), store.Config{URL: freshURL(t, store.SQLite)}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		writeFixture(t, known)
+	}
+	for v := 1; v <= known; v++ {
+		for _, dialect := range []string{store.SQLite, store.Postgres} {
+			t.Run(fmt.Sprint(dialect, " from ", v), func(t *testing.T) {
+				t.Parallel()
+				file, err := os.Open(fixture(v))
+				if err != nil {
+					t.Fatal(err, "(run this test with -update once)")
+				}
+				defer file.Close()
+				url := freshURL(t, dialect)
+				if err := store.Restore(t.Context(), store.Config{URL: url}, file); err != nil {
+					t.Fatal(err)
+				}
+				wantOneOfEach(t, open(t, url), known)
+			})
+		}
+	}
+}
+
+func fixture(version int) string {
+	return filepath.Join("testdata", fmt.Sprintf("schema-%d.backup", version))
+}
+
+func writeFixture(t *testing.T, version int) {
+	t.Helper()
+	s, err := store.OpenAt(t.Context(), store.Config{URL: freshURL(t, store.SQLite)}, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	write(t, s, newWorld().create)
+	file, err := os.Create(fixture(version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Backup(t.Context(), file), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantOneOfEach wants the newest schema, and in it what newWorld made.
+func wantOneOfEach(t *testing.T, s *store.Store, version int) {
+	t.Helper()
+	ctx := t.Context()
+	if v, err := s.SchemaVersion(ctx); err != nil || v != version {
+		t.Errorf("schema %d, %v", v, err)
+	}
+	count := func(name string, n int, err error) {
+		t.Helper()
+		if err != nil || n == 0 {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+	}
+	users, err := s.Users(ctx, store.UserFilter{})
+	count("users", len(users), err)
+	squads, err := s.Squads(ctx, store.SquadFilter{})
+	count("squads", len(squads), err)
+	members, err := s.Members(ctx, store.MemberFilter{})
+	count("members", len(members), err)
+	repositories, err := s.Repositories(ctx, store.RepositoryFilter{})
+	count("repositories", len(repositories), err)
+	credentials, err := s.Credentials(ctx, store.CredentialFilter{})
+	count("credentials", len(credentials), err)
+	tasks, err := s.Tasks(ctx, store.TaskFilter{})
+	count("tasks", len(tasks), err)
+	executions, err := s.Executions(ctx, store.ExecutionFilter{})
+	count("executions", len(executions), err)
+	sandboxes, err := s.Sandboxes(ctx, store.SandboxFilter{})
+	count("sandboxes", len(sandboxes), err)
+	tokens, err := s.APITokens(ctx, store.APITokenFilter{})
+	count("tokens", len(tokens), err)
+	pulls, err := s.PullRequests(ctx, store.PullRequestFilter{})
+	count("pull requests", len(pulls), err)
+	comments, err := s.ReviewComments(ctx, store.ReviewCommentFilter{})
+	count("comments", len(comments), err)
+	messages, err := s.Messages(ctx, store.MessageFilter{})
+	count("messages", len(messages), err)
+	usages, err := s.Usages(ctx, store.UsageFilter{})
+	count("usage", len(usages), err)
+	audit, err := s.AuditEntries(ctx, store.AuditEntryFilter{})
+	count("audit log", len(audit), err)
+	templates, err := s.Templates(ctx, store.TemplateFilter{})
+	count("templates", len(templates), err)
+	git, err := s.GitOperations(ctx, store.GitOperationFilter{})
+	count("git operations", len(git), err)
+	events, err := s.Events(ctx, store.EventFilter{})
+	count("events", len(events), err)
+	sealed, err := s.SealedCredential(ctx, credentials[0].ID)
+	count("secret", len(sealed), err)
 }
 
 func TestRestore_DamagedFileRestoresNothing(t *testing.T) {

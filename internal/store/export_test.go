@@ -15,3 +15,12 @@ func MigrateTo(ctx context.Context, cfg Config, version int) (int, error) {
 	}
 	return len(known), s.migrate(ctx, version)
 }
+
+// OpenAt opens a database with an older schema.
+func OpenAt(ctx context.Context, cfg Config, version int) (*Store, error) {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.migrate(ctx, version)
+}
