@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -195,7 +196,7 @@ func TestSubscribe_SlowReaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), open(t, freshURL(t, store.SQLite))
 	l := newLog(t, s)
-	const total = 20000 // more than twice what the tail holds
+	const total = 400 // of 100 kB each: more than twice what the tail holds
 	first, resume := make(chan struct{}), make(chan struct{})
 	result := make(chan []squad.Event, 1)
 	go func() {
@@ -212,9 +213,9 @@ func TestSubscribe_SlowReaderLosesNothing(t *testing.T) {
 		}
 		result <- got
 	}()
-	es := make([]squad.Event, 1000)
+	es := make([]squad.Event, 20)
 	for i := range es {
-		es[i] = squad.Event{Type: squad.EventLog}
+		es[i] = squad.Event{Type: squad.EventLog, Payload: event.Payload(strings.Repeat("x", 100_000))}
 	}
 	for i := range total / len(es) {
 		if err := l.Append(ctx, es...); err != nil {
