@@ -26,6 +26,8 @@ type Client struct {
 	cfg Config
 	// paths remembers what the server turned out to know.
 	paths *paths
+	// upgrades carries requests that change the protocol, which HTTP/2 cannot.
+	upgrades http.RoundTripper
 }
 
 // paths of verbs that have a newer and an older one.
@@ -46,7 +48,19 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, paths: new(paths)}, nil
+	c := &Client{cfg: cfg, paths: new(paths)}
+	c.upgrades = c.transport()
+	if t, ok := c.upgrades.(*http.Transport); ok {
+		t = t.Clone()
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetHTTP1(true)
+		t.ForceAttemptHTTP2 = false
+		if t.TLSClientConfig != nil {
+			t.TLSClientConfig.NextProtos = nil // the clone remembers what it offered
+		}
+		c.upgrades = t
+	}
+	return c, nil
 }
 
 // WithRetries returns a client that differs in [Config.Retries] only, for

@@ -281,13 +281,16 @@ func TestRateLimit_TellsWhenToComeBack(t *testing.T) {
 func TestTimeout_BoundsACallThatHangs(t *testing.T) {
 	t.Parallel()
 	s, _ := newServer(t, e2btest.Options{})
-	c, err := e2b.New(e2b.Config{APIKey: "e2b_00", APIURL: s.URL, RequestTimeout: 50 * time.Millisecond, Retries: -1})
+	c, err := e2b.New(e2b.Config{APIKey: "e2b_00", APIURL: s.URL, SandboxURL: s.URL, RequestTimeout: 50 * time.Millisecond, Retries: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Fail(func(*http.Request) *e2btest.Fault { return &e2btest.Fault{Hang: true} })
 	if _, err := c.Create(t.Context(), e2b.CreateOptions{}); !errors.Is(err, e2b.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err = %v", err)
+	}
+	if _, err := c.Open(e2b.SandboxInfo{ID: "i1"}).Files.ReadAll(t.Context(), "x"); !errors.Is(err, e2b.ErrTimeout) {
+		t.Errorf("reading of a file that hangs: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

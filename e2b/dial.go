@@ -11,8 +11,11 @@ import (
 )
 
 // relay connects a port to the input and output of a shell. Descriptor 4 keeps
-// the input, which bash takes away from what it runs in the background.
-const relay = `exec 4<&0; exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 7; echo connected >&2; cat <&4 >&3 & cat <&3; kill $! 2>/dev/null`
+// the input, which bash takes away from what it runs in the background; both
+// directions run there so that the shell can end them when it is told to end.
+const relay = `exec 4<&0; exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 7; echo connected >&2
+cat <&4 >&3 & up=$!; cat <&3 & down=$!; exec 3>&- 4<&-
+trap 'kill $up $down 2>/dev/null; exit 0' TERM; wait $down; kill $up 2>/dev/null`
 
 // DialPort opens a TCP connection to a port inside the sandbox, whatever is
 // spoken there. E2B's proxy forwards HTTP only, so the bytes go through a

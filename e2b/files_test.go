@@ -242,9 +242,62 @@ func TestPorts_HTTPWebSocketAndPlainTCP(t *testing.T) {
 			t.Errorf("tcp = %q, %v", answer, err)
 		}
 		conn.Close()
+		waitFor(t, "the carrier of the connection to be gone", func() bool {
+			list, err := sb.Commands.List(t.Context())
+			return err == nil && len(list) == 0
+		})
 		inside.Close()
 		if _, err := sb.DialPort(t.Context(), port); !errors.Is(err, e2b.ErrPortClosed) {
 			t.Errorf("closed port: %v", err)
 		}
 	})
+}
+
+// TestPorts_WebSocketBesideHTTP2 speaks to a server that offers HTTP/2, as the
+// cloud does: requests may use it, upgrades cannot.
+func TestPorts_WebSocketBesideHTTP2(t *testing.T) {
+	t.Parallel()
+	cloud := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("E2b-Sandbox-Port") != "3000" {
+			http.Error(w, "wrong port", http.StatusBadRequest)
+			return
+		}
+		if r.Header.Get("Upgrade") == "" {
+			fmt.Fprint(w, r.Proto)
+			return
+		}
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		_ = ws.Write(r.Context(), websocket.MessageText, []byte("hello"))
+		ws.Close(websocket.StatusNormalClosure, "")
+	}))
+	cloud.EnableHTTP2 = true
+	cloud.StartTLS()
+	defer cloud.Close()
+	c, err := e2b.New(e2b.Config{APIKey: "k", APIURL: cloud.URL, SandboxURL: cloud.URL, HTTPClient: cloud.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := c.Open(e2b.SandboxInfo{ID: "i1"}).HTTPClient(3000)
+	for range 2 { // the second after the first has settled on HTTP/2
+		resp, err := inside.Get("http://x/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(text) != "HTTP/2.0" {
+			t.Errorf("plain request went by %s", text)
+		}
+		ws, _, err := websocket.Dial(t.Context(), "http://x/ws", &websocket.DialOptions{HTTPClient: inside})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, data, err := ws.Read(t.Context()); err != nil || string(data) != "hello" {
+			t.Errorf("websocket = %s, %v", data, err)
+		}
+		ws.CloseNow()
+	}
 }

@@ -41,6 +41,9 @@ func (t portTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.sb.trafficToken != "" {
 		req.Header.Set("E2b-Traffic-Access-Token", t.sb.trafficToken)
 	}
+	if req.Header.Get("Upgrade") != "" {
+		return t.sb.client.upgrades.RoundTrip(req)
+	}
 	return t.next.RoundTrip(req)
 }
 

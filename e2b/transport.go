@@ -89,15 +89,22 @@ func (s *Sandbox) route(h http.Header, port int) {
 	h.Set("E2b-Sandbox-Port", strconv.Itoa(port))
 }
 
-// envd makes a plain HTTP request to the daemon. The caller closes the body.
+// envd makes a plain HTTP request to the daemon. The caller closes the body. The
+// wait for the answer to a read is bounded; the reading is not, nor is a write.
 func (s *Sandbox) envd(ctx context.Context, method, path string, query url.Values, change func(*http.Request)) (*http.Response, error) {
 	op := "call sandbox"
 	address := s.envdURL() + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	if d := s.client.cfg.RequestTimeout; d > 0 && method == http.MethodGet {
+		timer := time.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+		defer timer.Stop()
+	}
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
+		cancel(nil)
 		return nil, &Error{Op: op, Kind: ErrInvalid, Err: err}
 	}
 	if change != nil {
@@ -106,14 +113,30 @@ func (s *Sandbox) envd(ctx context.Context, method, path string, query url.Value
 	plain := &http.Client{Transport: envdTransport{sb: s, next: s.client.transport()}, CheckRedirect: noRedirect}
 	resp, err := plain.Do(req)
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(nil)
 		return nil, netError(op, err)
 	}
+	resp.Body = &body{ReadCloser: resp.Body, cancel: cancel}
 	if resp.StatusCode >= 400 {
 		defer resp.Body.Close()
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-		return nil, httpError(op, resp.StatusCode, resp.Header, body)
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		return nil, httpError(op, resp.StatusCode, resp.Header, text)
 	}
 	return resp, nil
+}
+
+// body ends the context of its request when it is closed.
+type body struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (b *body) Close() error {
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
 }
 
 // bounded gives a call that is no stream its time.
