@@ -118,16 +118,13 @@ func (r *running) part() {
 	}
 }
 
-// limitTo ends the command with all it started at the given time, unless its
-// leader has gone by then: what a finished command left behind was left on purpose.
+// limitTo ends the command with all it started at the given time, unless it is
+// over by then. A leader that has gone does not make it over: what it started
+// still writes to the caller.
 func (r *running) limitTo(deadline time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.limit = time.AfterFunc(time.Until(deadline), func() {
-		if !r.gone.Load() {
-			r.kill()
-		}
-	})
+	r.limit = time.AfterFunc(time.Until(deadline), r.kill)
 	if r.isOver() {
 		r.limit.Stop()
 	}

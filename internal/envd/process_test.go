@@ -369,6 +369,48 @@ func TestDeadline_KillsEverythingTheCommandStarted(t *testing.T) {
 	})
 }
 
+func TestDeadline_ReachesWhatAFinishedLeaderLeftWriting(t *testing.T) {
+	t.Parallel()
+	b := start(t, envd.Config{})
+	req := connect.NewRequest(shell("sleep 300 & echo $!; exec true"))
+	req.Header().Set("Connect-Timeout-Ms", "700")
+	stream, err := b.procs.Start(bounded(t), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	var r result
+	for stream.Receive() {
+		r.add(stream.Msg().GetEvent())
+	}
+	wantCode(t, stream.Err(), connect.CodeDeadlineExceeded, "")
+	waitGone(t, "what holds the output of a timed-out command", pids(t, r.stdout)[0])
+}
+
+func TestEnd_LeavesWhatWasSentToTheBackground(t *testing.T) {
+	t.Parallel()
+	b := start(t, envd.Config{})
+	req := connect.NewRequest(shell("sleep 20 >/dev/null 2>&1 & echo $!"))
+	req.Header().Set("Connect-Timeout-Ms", "3000")
+	stream, err := b.procs.Start(bounded(t), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	var r result
+	for stream.Receive() {
+		r.add(stream.Msg().GetEvent())
+	}
+	if r.end.GetExitCode() != 0 || r.end == nil {
+		t.Fatalf("%+v %v", r, stream.Err())
+	}
+	kid := strconv.Itoa(pids(t, r.stdout)[0])
+	// Past the deadline of the command that is over.
+	if late := b.run(bounded(t), shell("sleep 3.2; kill "+kid+" && echo alive")); late.stdout != "alive\n" {
+		t.Fatal("a process in the background was ended by a deadline that no longer counts")
+	}
+}
+
 func TestKill_EndsTheWholeTree(t *testing.T) {
 	t.Parallel()
 	b := start(t, envd.Config{})
