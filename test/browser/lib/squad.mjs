@@ -1,4 +1,8 @@
 // A squad with a local repository and a scripted agent, made through the API.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 // The agent is a shell script: it thinks, runs something, writes a file, and in a
 // second turn does what the review asked. SLOW makes it wait for a file, so that a
@@ -15,10 +19,23 @@ printf 'hello from %s\\nsecond line\\n' "$SQUAD_MEMBER" > hello.txt; git add hel
 say thought "Done; a person can look at it now."
 `
 
+/** A small git repository on disk, to be copied into the local forge. */
+function seed() {
+  const dir = mkdtempSync(join(tmpdir(), 'squad-seed-'))
+  const git = (...args) => execFileSync('git', ['-c', 'user.name=Seed', '-c', 'user.email=seed@example.org', ...args], { cwd: dir, stdio: 'pipe' })
+  git('init', '-q', '-b', 'main')
+  writeFileSync(join(dir, 'README.md'), '# A place to say hello\n')
+  git('add', '.')
+  git('commit', '-q', '-m', 'docs: begin')
+  return dir
+}
+
 export async function makeSquad(server, { slow = false, name = 'Flow team' } = {}) {
   const post = (path, body) => server.api(path, { method: 'POST', body })
   const squad = await post('/squads', { name })
-  const repository = await post('/repositories', { squad_id: squad.id, name: `repo-${squad.id.slice(-6)}`, forge: 'local' })
+  const from = seed()
+  const repository = await post('/repositories', { squad_id: squad.id, name: `repo-${squad.id.slice(-6)}`, forge: 'local', import_path: from })
+  rmSync(from, { recursive: true, force: true })
   const member = await post('/members', {
     squad_id: squad.id, name: 'Ada', role: 'developer', specialization: 'everything',
     config: { agent: 'command', command: AGENT, ...(slow && { env: { SLOW: '1' } }) },

@@ -124,7 +124,8 @@ function applyExecution(cache: QueryClient, squad: string, row: Execution): void
 
 // A step's progress arrives more often than the row; it moves the bar at once.
 function applyStep(cache: QueryClient, squad: string, event: Extract<SquadEvent, { type: 'step' }>): void {
-  const { step, percent } = event.payload
+  const { step, percent, status } = event.payload
+  if (status !== 'running' && status !== 'retrying') return
   const move = (row: Execution): Execution => ({ ...row, step, percent: percent ?? 0 })
   const patch = (list: Execution[] | undefined) => {
     const at = list?.findIndex((row) => row.id === event.execution_id) ?? -1
