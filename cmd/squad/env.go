@@ -42,9 +42,18 @@ func (e *env) dataDir() string {
 	return app.DefaultData(e.getenv)
 }
 
-// client finds the server: named by flags or environment, or through the data
-// folder of this machine.
+// client connects to the server.
 func (e *env) client() (*client.Client, error) {
+	cfg, err := e.server()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(cfg)
+}
+
+// server finds the server: named by flags or environment, or through the data
+// folder of this machine.
+func (e *env) server() (client.Config, error) {
 	token := e.token
 	if token == "" {
 		token = e.getenv("SQUAD_TOKEN")
@@ -53,7 +62,7 @@ func (e *env) client() (*client.Client, error) {
 	if cfg.URL == "" || cfg.Token == "" {
 		found, err := client.FromData(e.dataDir())
 		if err != nil && cfg.URL == "" {
-			return nil, err
+			return cfg, err
 		}
 		if cfg.URL == "" {
 			cfg.URL = found.URL
@@ -63,11 +72,11 @@ func (e *env) client() (*client.Client, error) {
 			cfg.Token = found.Token
 		}
 		if cfg.Token == "" {
-			return nil, squad.Errorf(squad.CodeUnauthorized, "name a token for %s with --token or SQUAD_TOKEN", cfg.URL)
+			return cfg, squad.Errorf(squad.CodeUnauthorized, "name a token for %s with --token or SQUAD_TOKEN", cfg.URL)
 		}
 	}
 	cfg.UserAgent = "squad/" + app.Version
-	return client.New(cfg)
+	return cfg, nil
 }
 
 // complain prints an error the way the rest of the output is printed.

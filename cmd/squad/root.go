@@ -105,7 +105,7 @@ the data folder. From elsewhere use --url and --token, or SQUAD_URL and SQUAD_TO
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddGroup(&cobra.Group{ID: "server", Title: "The server:"}, &cobra.Group{ID: "work", Title: "Work:"}, &cobra.Group{ID: "access", Title: "Access:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"server": {newUp(e), newDemo(e), newDoctor(e), newConfig(e), newVersion(e), newBackup(e), newRestore(e), newOpenAPI(e), newAudit(e)},
+		"server": {newUp(e), newDemo(e), newMCP(e), newDoctor(e), newConfig(e), newVersion(e), newBackup(e), newRestore(e), newOpenAPI(e), newAudit(e)},
 		"work":   {newTask(e), newSquads(e), newMembers(e), newRepos(e), newSandbox(e), newEvents(e), newMessage(e)},
 		"access": {newSignIn(e), newUsers(e), newTokens(e), newKeys(e), newCredentials(e)},
 	} {
