@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"agentsquad/internal/gvisor/reexec"
 )
 
 // Where the runtime's own parts appear inside a sandbox.
@@ -126,14 +128,11 @@ func rlimits(l Limits) []specs.POSIXRlimit {
 	}
 }
 
-// bootNote is the name of the note that tells the gVisor process of a sandbox
-// how large a machine to show.
-const bootNote = "boot.args"
-
+// writeBootNote says how large a machine the sandbox is shown.
 func writeBootNote(bundle string, l Limits) error {
 	cpus := min(max(int(l.CPU+0.999), 1), runtime.NumCPU())
 	note := fmt.Sprintf("%d %d\n", cpus, l.MemoryMB<<20)
-	if err := os.WriteFile(filepath.Join(bundle, bootNote), []byte(note), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(bundle, reexec.BootNote), []byte(note), 0o600); err != nil {
 		return fmt.Errorf("write bundle: %w", err)
 	}
 	return nil

@@ -12,25 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupEnv tells a runsc which cgroups it enters before it does anything, so
-// that all it starts is born inside.
-const cgroupEnv = "SQUAD_CGROUPS"
-
-// joinCgroups moves this process into the cgroups named by the environment.
-func joinCgroups() error {
-	dirs := os.Getenv(cgroupEnv)
-	if dirs == "" {
-		return nil
-	}
-	_ = os.Unsetenv(cgroupEnv)
-	for _, dir := range strings.Split(dirs, ":") {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // overheadMB is what gVisor itself needs beside the sandbox's own memory.
 const overheadMB = 160
 

@@ -31,6 +31,9 @@ type Config struct {
 	// Sudo is the program that is sudo inside; nil means the daemon's, which is
 	// one when called by that name.
 	Sudo []byte
+	// Runsc is a program that is gVisor only (command internal/gvisor/runsc), gzipped;
+	// nil means the one that `make build` put in, or else this program itself.
+	Runsc []byte
 	// Accept is given each stream that a sandbox opens towards the host. It
 	// owns the connection. Nil refuses all.
 	Accept func(sandboxID string, h tunnel.Header, c net.Conn)

@@ -31,12 +31,15 @@ func (r *Runtime) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
 	if err := checkSources(spec.Mounts); err != nil {
 		return nil, err
 	}
-	rec := record{Info: Info{Spec: spec, Status: squad.SandboxCreated, CreatedAt: now()}, Root: t.Root, Envd: r.envd}
+	rec := record{Info: Info{Spec: spec, Status: squad.SandboxCreated, CreatedAt: now()}, Root: t.Root, Envd: r.envd, Runsc: r.runsc.program}
 	if t.Kind == KindSnapshot { // what it was made of cannot be changed under its feet
 		if len(spec.Mounts) > 0 {
 			return nil, squad.Invalid("mounts", "a sandbox from snapshot %s has the mounts of the snapshot", t.Name)
 		}
 		rec.Mounts, rec.Envd = t.Mounts, t.Envd
+		if t.Runsc != "" {
+			rec.Runsc = t.Runsc
+		}
 	}
 	return r.launch(ctx, rec)
 }
@@ -128,7 +131,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 // boot runs runsc until envd has dialled in. runsc may still be busy with its
 // own books by then; the sandbox is already usable.
 func (s *Sandbox) boot(ctx context.Context, rec record, cgroups []string) error {
-	in := invocation{box: s.box, cgroups: cgroups, diskMB: rec.DiskMB, verb: "run"}
+	in := invocation{box: s.box, program: rec.runsc(), cgroups: cgroups, diskMB: rec.DiskMB, verb: "run"}
 	in.args = []string{"--detach", "--bundle=" + s.box.bundle(), "--pid-file=" + s.box.pid()}
 	switch {
 	case rec.Root.Checkpoint != "":

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"agentsquad/internal/gvisor/erofs"
+	"agentsquad/internal/gvisor/reexec"
 )
 
 // installEnvd puts the daemon and sudo into an image of their own, named by its
@@ -19,7 +20,7 @@ func (r *Runtime) installEnvd() error {
 	if len(data) == 0 {
 		path := r.cfg.EnvdPath
 		if path == "" {
-			path = selfExe
+			path = reexec.SelfExe
 		}
 		var err error
 		if data, err = os.ReadFile(path); err != nil {

@@ -57,6 +57,9 @@ type record struct {
 	Root Root `json:"root"`
 	// Envd is the image that holds the daemon.
 	Envd string `json:"envd"`
+	// Runsc is the program that started it: a checkpoint is read best by the
+	// very same one.
+	Runsc string `json:"runsc,omitempty"`
 	// Held are the sandbox's own names for its images.
 	Held held `json:"held,omitempty"`
 	// Cgroups are the folders of its cgroups.

@@ -46,7 +46,7 @@ func (s *Sandbox) snapshot(ctx context.Context, name string, memory bool) (Templ
 	own := rec.hold(dir)
 	t := Template{
 		Name: name, Kind: KindSnapshot, Root: rec.Root, Source: "sandbox " + s.id, CreatedAt: now(),
-		SizeBytes: imageSize(image), Mounts: own.mounts(rec.Mounts), Limits: rec.Limits, Envd: own.of(rec.Envd),
+		SizeBytes: imageSize(image), Mounts: own.mounts(rec.Mounts), Limits: rec.Limits, Envd: own.of(rec.Envd), Runsc: own.of(rec.Runsc),
 	}
 	t.Root.Image, t.Root.Binds = own.of(rec.Root.Image), own.mounts(rec.Root.Binds)
 	t.Root.Checkpoint, t.Root.Files = image, ""

@@ -31,15 +31,25 @@ func (h held) mounts(all []Mount) []Mount {
 	return out
 }
 
-// images are all image files that a sandbox needs.
+// images are all files that a sandbox is made of.
 func (r *record) images() []string {
-	all := []string{r.Root.Image, r.Envd}
+	all := []string{r.Root.Image, r.Envd, r.Runsc}
 	for _, m := range append(append([]Mount{}, r.Root.Binds...), r.Mounts...) {
 		if m.Image != "" {
 			all = append(all, m.Image)
 		}
 	}
 	return all
+}
+
+// runsc is the program to call for this sandbox, by the name it is held under;
+// one that is gone is replaced by the runtime's.
+func (r *record) runsc() string {
+	path := r.Held.of(r.Runsc)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
 }
 
 // hold links every image of rec into dir. One that cannot be linked, because it
@@ -50,7 +60,7 @@ func (r *record) hold(dir string) held {
 		if image == "" || own[image] != "" {
 			continue
 		}
-		link := filepath.Join(dir, "held-"+strconv.Itoa(i)+".erofs")
+		link := filepath.Join(dir, "held-"+strconv.Itoa(i)+filepath.Ext(image))
 		if os.Link(r.Held.of(image), link) == nil {
 			own[image] = link
 		} else if old := r.Held.of(image); old != image {

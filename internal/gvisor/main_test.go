@@ -101,6 +101,9 @@ func mustRun(t testing.TB, s *gvisor.Sandbox, script string) string {
 func newRuntime(t testing.TB, change ...func(*gvisor.Config)) *gvisor.Runtime {
 	t.Helper()
 	cfg := gvisor.Config{Dir: shortDir(t), EnvdPath: envdProgram}
+	if path := os.Getenv("GVISOR_TEST_RUNSC"); path != "" {
+		cfg.Runsc, _ = os.ReadFile(path)
+	}
 	for _, c := range change {
 		c(&cfg)
 	}

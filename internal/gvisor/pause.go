@@ -57,7 +57,7 @@ func (s *Sandbox) want(status squad.SandboxStatus) error {
 // failed, its tunnel is opened again.
 func (s *Sandbox) save(ctx context.Context, dir string, memory, goOn bool) error {
 	rec := s.record()
-	in := invocation{box: s.box, diskMB: rec.DiskMB, verb: "checkpoint"}
+	in := invocation{box: s.box, program: rec.runsc(), diskMB: rec.DiskMB, verb: "checkpoint"}
 	in.args = []string{"--image-path=" + dir, "--compression=none", "--exclude-committed-zero-pages"}
 	if !memory {
 		in.verb = "fscheckpoint"

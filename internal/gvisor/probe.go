@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"agentsquad/internal/gvisor/reexec"
 )
 
 // Finding is one thing that [Probe] looked at.
@@ -53,7 +55,7 @@ func Probe(ctx context.Context) Report {
 	c.prune()
 	r.add("limits", len(c.missing) == 0, limitsDetail(c), "run as root, or as a systemd service with Delegate=yes, so that cgroups can be made; until then gVisor's own limits and a watchdog hold")
 	r.template()
-	if err := checkStatic(selfExe); err != nil {
+	if err := checkStatic(reexec.SelfExe); err != nil {
 		r.add("program", false, err.Error(), "build with CGO_ENABLED=0")
 	}
 	took, err := trySandbox(ctx)

@@ -13,11 +13,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"agentsquad/internal/gvisor/reexec"
 )
 
-// runsc is how this runtime calls gVisor: this program again, under its name,
+// runsc is how this runtime calls gVisor: a program of ours, under its name,
 // with an environment that holds nothing of the server's.
 type runsc struct {
+	program  string // this one, or a smaller one that is runsc only
 	root     string // where runsc keeps its own state
 	rootless bool
 	overlay  Overlay
@@ -27,6 +30,7 @@ type runsc struct {
 // invocation is one call of runsc.
 type invocation struct {
 	box     folder // the sandbox's files: log, overlay
+	program string // empty means the runtime's
 	cgroups []string
 	diskMB  int64
 	verb    string
@@ -68,12 +72,16 @@ func (r *runsc) flags(in invocation) []string {
 // sandbox inherits them and outlives us.
 func (r *runsc) command(ctx context.Context, in invocation) *exec.Cmd {
 	args := append(append(r.flags(in), in.verb), in.args...)
-	cmd := exec.CommandContext(ctx, selfExe, args...)
+	program := in.program
+	if program == "" {
+		program = r.program
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Args[0] = "runsc"
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 	if len(in.cgroups) > 0 {
-		cmd.Env = append(cmd.Env, cgroupEnv+"="+strings.Join(in.cgroups, ":"))
+		cmd.Env = append(cmd.Env, reexec.CgroupEnv+"="+strings.Join(in.cgroups, ":"))
 	}
 	cmd.WaitDelay = time.Second
 	return cmd
@@ -100,7 +108,7 @@ func (r *runsc) explain(ctx context.Context, in invocation, err error) error {
 		return fmt.Errorf("runsc %s: %w", in.verb, context.Cause(ctx))
 	}
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitCgroup {
+	if errors.As(err, &exit) && exit.ExitCode() == reexec.ExitCgroup {
 		return fmt.Errorf("runsc %s: enter cgroup: %w", in.verb, err)
 	}
 	if said := lastLog(in.box.log()); said != "" {

@@ -40,9 +40,6 @@ func New(cfg Config) (*Runtime, error) {
 	if !filepath.IsAbs(cfg.Dir) {
 		return nil, squad.Invalid("dir", "the data folder %q must be an absolute path", cfg.Dir)
 	}
-	if err := checkStatic(selfExe); err != nil {
-		return nil, err
-	}
 	for _, d := range []string{"sandboxes", "templates", "bin", "runsc"} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("open data folder: %w", err)
@@ -81,6 +78,9 @@ func New(cfg Config) (*Runtime, error) {
 }
 
 func (r *Runtime) prepare() error {
+	if err := r.installRunsc(); err != nil {
+		return err
+	}
 	if err := r.installEnvd(); err != nil {
 		return err
 	}

@@ -59,10 +59,11 @@ type Template struct {
 	SizeBytes int64          `json:"size_bytes"`
 	CreatedAt time.Time      `json:"created_at"`
 	// Of a snapshot: the mounts and limits of the sandbox it was taken from,
-	// and the daemon's image, all of which a restore needs again.
+	// the daemon's image and the program of gVisor, all of which a restore needs again.
 	Mounts []Mount `json:"mounts,omitempty"`
 	Limits Limits  `json:"limits,omitzero"`
 	Envd   string  `json:"envd,omitempty"`
+	Runsc  string  `json:"runsc,omitempty"`
 }
 
 var templatePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)

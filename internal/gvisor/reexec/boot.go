@@ -1,4 +1,4 @@
-package gvisor
+package reexec
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ func adjustBoot(args []string) []string {
 	if bundle == "" {
 		return args
 	}
-	data, err := os.ReadFile(filepath.Join(bundle, bootNote))
+	data, err := os.ReadFile(filepath.Join(bundle, BootNote))
 	if err != nil {
 		return args
 	}

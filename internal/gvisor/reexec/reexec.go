@@ -1,0 +1,68 @@
+// Package reexec is the side of gVisor: what a process does that was started to
+// be one of gVisor's. It enters the cgroups of its sandbox, corrects what runsc
+// would tell the sandbox about the machine, and becomes runsc.
+//
+// It imports little besides gVisor, so that the program of command runsc, which
+// every sandbox starts half a dozen times, stays as small as it can be.
+package reexec
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gvisor.dev/gvisor/runsc/cli/maincli"
+)
+
+// SelfExe is how runsc names its own program when it starts its helpers.
+const SelfExe = "/proc/self/exe"
+
+// CgroupEnv tells a runsc which cgroups it enters before it does anything, so
+// that all it starts is born inside. Folders, separated by colons.
+const CgroupEnv = "SQUAD_CGROUPS"
+
+// ExitCgroup is the exit status of a runsc that could not enter its cgroups.
+const ExitCgroup = 120
+
+// BootNote is the name of the file in a bundle that tells the gVisor process of a
+// sandbox how large a machine to show: processors and bytes of memory.
+const BootNote = "boot.args"
+
+// Dispatch hands this process over to gVisor when it was started as gVisor, and
+// returns at once in any other: when argument 0 begins with "runsc" or is
+// /proc/self/exe (runsc starts some of its helpers that way), or when it is called
+// as "squad runsc …".
+func Dispatch() {
+	switch name := filepath.Base(os.Args[0]); {
+	case os.Args[0] == SelfExe, strings.HasPrefix(name, "runsc"):
+	case len(os.Args) > 1 && os.Args[1] == "runsc":
+		os.Args = os.Args[1:]
+	default:
+		return
+	}
+	if err := joinCgroups(); err != nil {
+		os.Stderr.WriteString("join cgroup: " + err.Error() + "\n")
+		os.Exit(ExitCgroup)
+	}
+	if isRootlessRestore(os.Args) {
+		os.Exit(rootlessRestore())
+	}
+	os.Args = adjustBoot(os.Args)
+	maincli.Main()
+	os.Exit(0)
+}
+
+// joinCgroups moves this process into the cgroups named by the environment.
+func joinCgroups() error {
+	dirs := os.Getenv(CgroupEnv)
+	if dirs == "" {
+		return nil
+	}
+	_ = os.Unsetenv(CgroupEnv)
+	for _, dir := range strings.Split(dirs, ":") {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
