@@ -156,10 +156,10 @@ var boardTasks = newTable("task", "tasks", func(t *squad.Task) []field {
 	return out
 })
 
-// release writes that tasks no longer point at something that is being deleted.
+// releaseTasks writes that tasks no longer point at something that is being deleted.
 // The database would do it too, but without a new version.
 func (tx *Tx) releaseTasks(ctx context.Context, column, id string) error {
-	query := "UPDATE tasks SET " + column + " = NULL, version = version + 1, updated_at = $1 WHERE " + column + " = $2"
+	query := fmt.Sprintf("UPDATE tasks SET %[1]s = NULL, version = version + 1, updated_at = $1 WHERE %[1]s = $2", column)
 	if _, err := tx.exec(ctx, query, tx.Now.UnixMicro(), clean(id)); err != nil {
 		return fmt.Errorf("release tasks: %w", err)
 	}

@@ -24,3 +24,12 @@ func OpenAt(ctx context.Context, cfg Config, version int) (*Store, error) {
 	}
 	return s, s.migrate(ctx, version)
 }
+
+// Pragmas reads settings of the writing and the reading side of SQLite.
+func (s *Store) Pragmas(ctx context.Context, name string) (write, read string, err error) {
+	if err = s.write.QueryRowContext(ctx, "PRAGMA "+name).Scan(&write); err != nil {
+		return "", "", err
+	}
+	err = s.read.QueryRowContext(ctx, "PRAGMA "+name).Scan(&read)
+	return write, read, err
+}
