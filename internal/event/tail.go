@@ -29,10 +29,13 @@ type tail struct {
 	bytes   int
 	last    int64 // -1 until the database was asked
 	wake    chan struct{}
+
+	most, mostBytes int // what is kept
 }
 
 func (t *tail) reset() {
 	t.last = -1
+	t.most, t.mostBytes = tailEntries, tailBytes
 	t.wake = make(chan struct{})
 }
 
@@ -62,7 +65,7 @@ func (t *tail) add(entries []*Entry) {
 		t.bytes += len(e.Payload) + 256
 		t.last = e.Seq
 	}
-	if len(t.entries) > 2*tailEntries || t.bytes > 2*tailBytes {
+	if len(t.entries) > 2*t.most || t.bytes > 2*t.mostBytes {
 		t.trim()
 	}
 	t.broadcast()
@@ -71,15 +74,15 @@ func (t *tail) add(entries []*Entry) {
 // trim moves what is kept to new memory: readers may still hold the old.
 func (t *tail) trim() {
 	from, bytes := len(t.entries), 0
-	for from > 0 && len(t.entries)-from < tailEntries {
+	for from > 0 && len(t.entries)-from < t.most {
 		n := len(t.entries[from-1].Payload) + 256
-		if bytes+n > tailBytes {
+		if bytes+n > t.mostBytes {
 			break
 		}
 		bytes += n
 		from--
 	}
-	t.entries = append(make([]*Entry, 0, 2*tailEntries), t.entries[from:]...)
+	t.entries = append(make([]*Entry, 0, 2*t.most), t.entries[from:]...)
 	t.bytes = bytes
 }
 

@@ -172,6 +172,13 @@ func (r raw) Scan(src any) error {
 	return err
 }
 
+// checked is raw that was found to be JSON before: an event's may be long, and
+// looking once is enough.
+type checked struct{ p *json.RawMessage }
+
+func (c checked) Value() (driver.Value, error) { return clean(string(*c.p)), nil }
+func (c checked) Scan(src any) error           { return raw(c).Scan(src) }
+
 func asText(src any) (string, error) {
 	switch v := src.(type) {
 	case nil:

@@ -29,7 +29,7 @@ var events = newTable("event", "events", func(e *squad.Event) []field {
 		{name: "member_id", at: ref{&e.MemberID}},
 		{name: "sandbox_id", at: ref{&e.SandboxID}},
 		{name: "repository_id", at: ref{&e.RepositoryID}},
-		{name: "payload", at: raw{&e.Payload}},
+		{name: "payload", at: checked{&e.Payload}},
 	}
 })
 
