@@ -60,6 +60,11 @@ func findCgroupsIn(proc, name string) *cgroups {
 		}
 		c.parents[controller] = dir
 	}
+	if mount := mounts["cpuacct"]; mount != "" { // counts only; version 2 counts with cpu
+		if dir, err := prepareV1(filepath.Join(mount, own["cpuacct"], name)); err == nil {
+			c.parents["cpuacct"] = dir
+		}
+	}
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 func (c *cgroups) create(id string, l Limits) ([]string, error) {
 	var dirs []string
 	made := map[string]bool{}
-	for _, controller := range []string{"cpu", "memory", "pids"} {
+	for _, controller := range []string{"cpu", "memory", "pids", "cpuacct"} {
 		parent := c.parents[controller]
 		if parent == "" {
 			continue
@@ -55,7 +55,10 @@ func (c *cgroups) settings(controller string, l Limits) map[string]string {
 	case controller == "memory":
 		return map[string]string{"memory.limit_in_bytes": bytes}
 	}
-	return map[string]string{"pids.max": tasks}
+	if controller == "pids" {
+		return map[string]string{"pids.max": tasks}
+	}
+	return nil
 }
 
 // cgroupPIDs returns the processes in a cgroup.

@@ -112,6 +112,7 @@ func (s *Sandbox) accept(l *net.UnixListener) {
 		if s.session != nil || s.listener != l {
 			s.mu.Unlock()
 			_ = conn.Close()
+			time.Sleep(dialPause)
 			continue
 		}
 		session := tunnel.Server(conn, func(h tunnel.Header, c net.Conn) { s.rt.accept(s.id, h, c) })
@@ -119,8 +120,13 @@ func (s *Sandbox) accept(l *net.UnixListener) {
 		s.wake()
 		s.mu.Unlock()
 		go s.release(session)
+		time.Sleep(dialPause)
 	}
 }
+
+// dialPause is the least time between two dials from inside that are answered: a
+// program that dials in a loop costs the host nothing.
+const dialPause = 10 * time.Millisecond
 
 // release forgets a tunnel when it has ended.
 func (s *Sandbox) release(session *tunnel.Session) {

@@ -61,8 +61,10 @@ func addProcess(st *Stats, pid int) {
 		if len(fields) > 17 {
 			user, _ := strconv.ParseInt(fields[11], 10, 64)
 			system, _ := strconv.ParseInt(fields[12], 10, 64)
+			deadUser, _ := strconv.ParseInt(fields[13], 10, 64)
+			deadSystem, _ := strconv.ParseInt(fields[14], 10, 64)
 			threads, _ := strconv.Atoi(fields[17])
-			st.CPU += time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100 on Linux
+			st.CPU += time.Duration(user+system+deadUser+deadSystem) * 10 * time.Millisecond // USER_HZ is 100 on Linux
 			st.Processes += threads
 		}
 	}
@@ -77,11 +79,14 @@ func addProcess(st *Stats, pid int) {
 // childrenOf returns the processes that the gVisor process started to run the
 // sandbox's code.
 func childrenOf(pid int) []int {
-	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
+	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	var pids []int
-	for _, f := range strings.Fields(string(data)) {
-		if n, err := strconv.Atoi(f); err == nil {
-			pids = append(pids, n)
+	for _, list := range lists {
+		data, _ := os.ReadFile(list)
+		for _, f := range strings.Fields(string(data)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				pids = append(pids, n)
+			}
 		}
 	}
 	return pids
@@ -124,6 +129,11 @@ func readCgroup(st *Stats, dirs []string) {
 				st.MemoryBytes = max(n-st.CacheBytes, 0)
 			}
 		}
+		if n, ok := number(filepath.Join(dir, "cpuacct.usage")); ok {
+			st.CPU = time.Duration(n)
+		} else if n, ok := cgroupField(dir, "cpu.stat", "usage_usec"); ok {
+			st.CPU = time.Duration(n) * time.Microsecond
+		}
 		if n, ok := number(filepath.Join(dir, "pids.current")); ok {
 			st.Processes = int(n)
 		}
@@ -132,16 +142,22 @@ func readCgroup(st *Stats, dirs []string) {
 
 // cgroupCache is the part of the memory that the kernel can take back.
 func cgroupCache(dir string) int64 {
-	data, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
-	for _, line := range strings.Split(string(data), "\n") {
-		f := strings.Fields(line)
-		if len(f) == 2 && (f[0] == "total_inactive_file" || f[0] == "inactive_file") {
-			n, _ := strconv.ParseInt(f[1], 10, 64)
-			if f[0] == "inactive_file" && n == 0 {
-				continue
-			}
+	for _, field := range []string{"total_inactive_file", "inactive_file"} {
+		if n, ok := cgroupField(dir, "memory.stat", field); ok {
 			return n
 		}
 	}
 	return 0
+}
+
+// cgroupField reads one line of a cgroup's table.
+func cgroupField(dir, file, field string) (int64, bool) {
+	data, _ := os.ReadFile(filepath.Join(dir, file))
+	for _, line := range strings.Split(string(data), "\n") {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == field {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
 }
