@@ -126,7 +126,7 @@ func CheckoutPath(repo squad.Repository) string {
 
 // file names an image by all that its content depends on.
 func (t *trees) file(repositoryID string, tree Tree) string {
-	const form = "1" // counts changes of what is inside
+	const form = "2" // counts changes of what is inside
 	sum := sha256.Sum256([]byte(strings.Join([]string{form, tree.Commit, tree.Branch, tree.ObjectsPath, t.cfg.Origin}, "\x00")))
 	return filepath.Join(t.cfg.Dir, repositoryID, tree.Commit[:12]+"-"+hex.EncodeToString(sum[:6])+".erofs")
 }

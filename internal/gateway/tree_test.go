@@ -15,6 +15,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/internal/gateway"
+	"agentsquad/internal/git"
 	"agentsquad/internal/git/gittest"
 	"agentsquad/internal/store"
 )
@@ -158,4 +159,30 @@ func BenchmarkPrepareTree(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestPrepareTree_BranchThatExistsUpstreamIsContinued(t *testing.T) {
+	t.Parallel()
+	var made atomic.Int64
+	k := treeKit(t, &made)
+	dir := k.clone(t)
+	sha := gittest.Commit(t, dir, "a.txt", "a\n", "feat: earlier attempt")
+	k.push(t, false, "origin", k.branch())
+	tree, err := k.g.PrepareTree(t.Context(), k.repo.ID, "main")
+	must(t, err)
+	mounted := filepath.Join(t.TempDir(), "shop")
+	must(t, copyTree(t.Context(), tree.Image, mounted))
+	gittest.Git(t, mounted, "remote", "set-url", "origin", k.url+"/git/"+k.repo.ID+".git")
+	co, err := new(git.Checkouts).Open(git.New(git.Config{}), "sandbox", mounted)
+	must(t, err)
+	b, err := co.Branch(t.Context(), k.branch(), "main")
+	must(t, err)
+	if !b.Continued || b.Head != sha {
+		t.Errorf("got %+v", b)
+	}
+	b, err = co.Branch(t.Context(), "task-999", "main")
+	must(t, err)
+	if b.Continued || b.Base != tree.Commit || b.Head != tree.Commit {
+		t.Errorf("got %+v", b)
+	}
 }

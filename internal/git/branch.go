@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"strings"
 
 	squad "agentsquad"
 )
@@ -25,34 +26,62 @@ func (c *Checkout) Branch(ctx context.Context, name, base string) (BranchResult,
 	if err := checkBranch("base", base); err != nil {
 		return res, err
 	}
-	err := c.do(ctx, "branch", func(*operation) (err error) {
-		local, remote := "refs/heads/"+name, "refs/remotes/origin/"+name
-		hasLocal, err := c.has(ctx, local)
-		if err != nil {
-			return err
-		}
-		hasRemote, err := c.has(ctx, remote)
-		if err != nil {
-			return err
-		}
-		res.Continued = hasLocal || hasRemote
-		switch {
-		case hasLocal:
-			if _, err = c.git(ctx, "checkout", "--quiet", name, "--"); err == nil && hasRemote {
-				err = c.forward(ctx, "", &CloneResult{})
-			}
-		case hasRemote:
-			_, err = c.git(ctx, "checkout", "--quiet", "-b", name, "--track", remote, "--")
-		default:
-			res.Base, err = c.branchFrom(ctx, name, base)
-		}
-		if err != nil {
-			return err
-		}
-		res.Head, err = c.Head(ctx)
-		return err
-	})
+	err := c.do(ctx, "branch", func(op *operation) error { return c.branch(ctx, op, base, &res) })
 	return res, Explain(err, "branch "+name)
+}
+
+func (c *Checkout) branch(ctx context.Context, op *operation, base string, res *BranchResult) error {
+	local, remote := "refs/heads/"+res.Name, "refs/remotes/origin/"+res.Name
+	starts := []string{"refs/remotes/origin/" + base, "refs/heads/" + base}
+	refs, err := c.refs(ctx, local, remote, starts[0], starts[1], preparedRef)
+	if err != nil {
+		return err
+	}
+	if refs[local] == "" && refs[remote] == "" && refs[preparedRef] != "" {
+		// The tree came with the sandbox and knows only its base.
+		if err := c.fetch(ctx, op, Auth{}); err != nil {
+			return err
+		}
+		if refs, err = c.refs(ctx, local, remote, starts[0], starts[1]); err != nil {
+			return err
+		}
+	}
+	res.Continued = refs[local] != "" || refs[remote] != ""
+	switch {
+	case refs[local] != "":
+		if _, err = c.git(ctx, "checkout", "--quiet", res.Name, "--"); err == nil && refs[remote] != "" && refs[remote] != refs[local] {
+			err = c.forward(ctx, refs[local], res.Name, &CloneResult{})
+		}
+	case refs[remote] != "":
+		_, err = c.git(ctx, "checkout", "--quiet", "-b", res.Name, "--track", remote, "--")
+	default:
+		start := refs[starts[0]]
+		if start == "" {
+			start = refs[starts[1]]
+		}
+		res.Base, res.Head = start, start
+		return c.branchFrom(ctx, res.Name, base, start)
+	}
+	if err != nil {
+		return err
+	}
+	res.Head, err = c.Head(ctx)
+	return err
+}
+
+// refs reads several refs at once; those that do not exist are left out.
+func (c *Checkout) refs(ctx context.Context, names ...string) (map[string]string, error) {
+	out, err := c.git(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, line := range strings.Split(out, "\n") {
+		if sha, ref, ok := strings.Cut(line, " "); ok {
+			found[ref] = sha
+		}
+	}
+	return found, nil
 }
 
 func (c *Checkout) has(ctx context.Context, ref string) (bool, error) {
@@ -63,26 +92,20 @@ func (c *Checkout) has(ctx context.Context, ref string) (bool, error) {
 	return err == nil, err
 }
 
-// branchFrom makes a new branch. In a repository without a commit it is the branch
-// that the first commit will be on.
-func (c *Checkout) branchFrom(ctx context.Context, name, base string) (string, error) {
-	for _, start := range []string{"refs/remotes/origin/" + base, "refs/heads/" + base} {
-		sha, err := c.r.Resolve(ctx, c.dir, start)
-		if err == nil {
-			_, err = c.git(ctx, "checkout", "--quiet", "--no-track", "-b", name, sha, "--")
-			return sha, err
-		}
-		if KindOf(err) != KindNotFound {
-			return "", err
-		}
+// branchFrom makes a new branch at a commit. In a repository without one it is the
+// branch that the first commit will be on.
+func (c *Checkout) branchFrom(ctx context.Context, name, base, start string) error {
+	if start != "" {
+		_, err := c.git(ctx, "checkout", "--quiet", "--no-track", "-b", name, start, "--")
+		return err
 	}
 	head, err := c.Head(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if head != "" {
-		return "", squad.Errorf(squad.CodeNotFound, "the base branch %q does not exist", base)
+		return squad.Errorf(squad.CodeNotFound, "the base branch %q does not exist", base)
 	}
 	_, err = c.git(ctx, "symbolic-ref", "HEAD", "refs/heads/"+name)
-	return "", err
+	return err
 }

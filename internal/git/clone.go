@@ -89,7 +89,7 @@ func (c *Checkout) cloneNew(ctx context.Context, op *operation, o CloneOptions) 
 }
 
 func (c *Checkout) refresh(ctx context.Context, op *operation, o CloneOptions, res *CloneResult) error {
-	backup, err := c.keepSafe(ctx)
+	st, backup, err := c.keepSafe(ctx)
 	if err != nil {
 		return fmt.Errorf("keep uncommitted work: %w", err)
 	}
@@ -100,7 +100,10 @@ func (c *Checkout) refresh(ctx context.Context, op *operation, o CloneOptions, r
 	if err := c.fetch(ctx, op, o.Auth); err != nil {
 		return err
 	}
-	return c.forward(ctx, o.Branch, res)
+	if st.Head == "" {
+		return c.checkoutFirst(ctx, o)
+	}
+	return c.forward(ctx, st.Head, st.Branch, res)
 }
 
 func (c *Checkout) setOrigin(ctx context.Context, url string) error {
@@ -121,36 +124,19 @@ func (c *Checkout) fetch(ctx context.Context, op *operation, auth Auth) error {
 		Dir: c.dir, Auth: auth,
 		Args: []string{"fetch", "--prune", "--progress", "--no-recurse-submodules", "origin", "+refs/heads/*:refs/remotes/origin/*"},
 	})
-	if err != nil {
-		return err
-	}
-	// Which branch is the default may have changed, or become known only now.
-	_, err = c.r.Run(ctx, Call{Dir: c.dir, Auth: auth, Args: []string{"remote", "set-head", "origin", "--auto"}, Accept: []int{1, 128}})
 	return err
 }
 
-// forward moves the current branch to where the remote has it, if that loses
-// nothing.
-func (c *Checkout) forward(ctx context.Context, want string, res *CloneResult) error {
-	head, err := c.Head(ctx)
-	if err != nil {
-		return err
-	}
-	branch, err := c.branchName(ctx)
-	if err != nil {
-		return err
-	}
-	if head == "" {
-		return c.checkoutFirst(ctx, want)
-	}
+// forward moves the current branch, "" where there is none, from its commit to where
+// the remote has it, if that loses nothing.
+func (c *Checkout) forward(ctx context.Context, head, branch string, res *CloneResult) error {
 	if branch == "" {
 		return nil
 	}
-	remote, err := c.r.Resolve(ctx, c.dir, "refs/remotes/origin/"+branch)
-	if KindOf(err) == KindNotFound {
-		return nil
-	}
-	if err != nil {
+	ref := "refs/remotes/origin/" + branch
+	refs, err := c.refs(ctx, ref)
+	remote := refs[ref]
+	if err != nil || remote == "" || remote == head {
 		return err
 	}
 	behind, err := c.ok(ctx, "merge-base", "--is-ancestor", head, remote)
@@ -168,8 +154,13 @@ func (c *Checkout) forward(ctx context.Context, want string, res *CloneResult) e
 
 // checkoutFirst gives a checkout without a commit its first one, if the remote has
 // one meanwhile.
-func (c *Checkout) checkoutFirst(ctx context.Context, want string) error {
+func (c *Checkout) checkoutFirst(ctx context.Context, o CloneOptions) error {
+	want := o.Branch
 	if want == "" {
+		// Which branch is the default is known only now.
+		if _, err := c.r.Run(ctx, Call{Dir: c.dir, Auth: o.Auth, Args: []string{"remote", "set-head", "origin", "--auto"}, Accept: []int{1, 128}}); err != nil {
+			return err
+		}
 		ref, err := c.r.Run(ctx, Call{Dir: c.dir, Args: []string{"symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"}, Accept: []int{1}})
 		if err != nil {
 			return err
@@ -213,14 +204,21 @@ func (c *Checkout) describe(ctx context.Context, op *operation, o CloneOptions, 
 
 // keepSafe stores what is uncommitted on a backup ref and cleans the checkout. A
 // rebase or merge that was left half done is ended. Ignored files stay.
-func (c *Checkout) keepSafe(ctx context.Context) (string, error) {
+func (c *Checkout) keepSafe(ctx context.Context) (Status, string, error) {
 	st, err := c.status(ctx)
+	if err != nil || st.Clean() {
+		return st, "", err
+	}
+	ref, err := c.setAside(ctx, st)
 	if err != nil {
-		return "", err
+		return st, "", err
 	}
-	if st.Clean() {
-		return "", nil
-	}
+	// Ending a rebase moves the branch back to where it began.
+	st, err = c.status(ctx)
+	return st, ref, err
+}
+
+func (c *Checkout) setAside(ctx context.Context, st Status) (string, error) {
 	sha, err := c.snapshotCommit(ctx, "chore: keep uncommitted work", Identity{"Agent Squad", "squad@localhost"})
 	if err != nil {
 		return "", err

@@ -93,8 +93,12 @@ func (c *Checkout) Pull(ctx context.Context, o PullOptions) error {
 		if o.Rebase {
 			return c.rebase(ctx, remote, o.Identity, false)
 		}
+		head, err := c.Head(ctx)
+		if err != nil {
+			return err
+		}
 		var res CloneResult
-		if err := c.forward(ctx, branch, &res); err != nil {
+		if err := c.forward(ctx, head, branch, &res); err != nil {
 			return err
 		}
 		if res.Diverged {

@@ -23,6 +23,9 @@ type TreeSpec struct {
 	Origin    string // address of the remote, as seen from inside
 }
 
+// preparedRef marks a checkout that knows no branch of its remote but one.
+const preparedRef = "refs/squad/prepared"
+
 // CheckoutTree checks a commit out into a folder that has no objects of its own: it
 // borrows them from a repository that will be mounted beside it. Times of all files
 // are fixed and the index is refreshed after that, with the comparison of files
@@ -42,7 +45,8 @@ func CheckoutTree(ctx context.Context, r *Runner, s TreeSpec) error {
 	config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"+
 		"\tcheckStat = minimal\n\ttrustctime = false\n[remote \"origin\"]\n\turl = \"%s\"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"+
 		"[branch \"%s\"]\n\tremote = origin\n\tmerge = \"refs/heads/%s\"\n[gc]\n\tauto = 0\n", s.Origin, s.Branch, s.Branch)
-	refs := fmt.Sprintf("# pack-refs with: peeled fully-peeled sorted \n%s refs/heads/%s\n%s refs/remotes/origin/%s\n", s.Commit, s.Branch, s.Commit, s.Branch)
+	refs := fmt.Sprintf("# pack-refs with: peeled fully-peeled sorted \n%s refs/heads/%s\n%s refs/remotes/origin/%s\n%s %s\n",
+		s.Commit, s.Branch, s.Commit, s.Branch, s.Commit, preparedRef)
 	// The alternate is a path of the inside and of no use while the host works here.
 	if err := writeFiles(gitDir, map[string]string{"config": config, "packed-refs": refs, "HEAD": "ref: refs/heads/" + s.Branch + "\n", "objects/info/alternates": ""}); err != nil {
 		return fmt.Errorf("check out tree: %w", err)
