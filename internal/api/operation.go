@@ -12,8 +12,8 @@ const maxBody = 1 << 20
 func operation(method, id, path, tag, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: method, Path: Prefix + path, Summary: summary, Tags: []string{tag},
-		MaxBodyBytes: maxBody,
-		Errors:       []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound},
+		MaxBodyBytes: maxBody, BodyReadTimeout: -1, // see patient
+		Errors: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound},
 	}
 }
 

@@ -2,16 +2,19 @@ package api_test
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsquad"
 	"agentsquad/client"
 	"agentsquad/internal/api"
+	"agentsquad/internal/store"
 )
 
 // flaky cuts each answer after limit bytes.
@@ -186,5 +189,39 @@ func TestInsights_CountWhatHappened(t *testing.T) {
 	}
 	if rows := must(client.Collect(client.List[api.UsageRow](t.Context(), h.admin.Client, "/usage", client.Values{"by": "member"})))(t); len(rows) != 0 {
 		t.Fatalf("%v", rows)
+	}
+}
+
+// waits is a forge whose branches take their time.
+type waits struct {
+	api.Forges
+	d time.Duration
+}
+
+func (w waits) Merge(ctx context.Context, _ squad.Actor, _ string, _ squad.MergeOptions) (squad.PullRequest, error) {
+	select {
+	case <-ctx.Done():
+		return squad.PullRequest{}, context.Cause(ctx)
+	case <-time.After(w.d):
+		return squad.PullRequest{Title: "patience"}, nil
+	}
+}
+
+// A verb may take longer than its request took to arrive: the bound on the body
+// must not stay on the connection.
+func TestVerbs_MayTakeLongerThanTheirBody(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for six seconds; run without -short")
+	}
+	h := newHouse(t, func(c *api.Config) { c.Ports.Forges = waits{c.Ports.Forges, 6 * time.Second} })
+	s, _ := h.squad("one")
+	r := must(h.admin.CreateRepository(t.Context(), squad.NewRepository{SquadID: s.ID, Name: "code"}))(t)
+	p := squad.PullRequest{RepositoryID: r.ID, Number: 1, State: squad.PullOpen, Head: "a", Base: "b"}
+	if err := h.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.CreatePullRequest(t.Context(), &p) }); err != nil {
+		t.Fatal(err)
+	}
+	if merged := must(h.admin.MergePull(t.Context(), p.ID, squad.MergeOptions{}))(t); merged.Title != "patience" {
+		t.Fatalf("%+v", merged)
 	}
 }
