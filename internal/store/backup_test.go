@@ -17,7 +17,7 @@ import (
 	"agentsquad/internal/store"
 )
 
-func unzip(t *testing.T, r io.Reader) string {
+func unzip(t testing.TB, r io.Reader) string {
 	t.Helper()
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -30,7 +30,7 @@ func unzip(t *testing.T, r io.Reader) string {
 	return string(b)
 }
 
-func zip(t *testing.T, text string) io.Reader {
+func zip(t testing.TB, text string) io.Reader {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

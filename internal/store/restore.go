@@ -112,10 +112,29 @@ func (s *Store) restoreRows(ctx context.Context, lines *bufio.Scanner) error {
 			return err
 		}
 		if done {
+			if err := checkCounters(ctx, t); err != nil {
+				return err
+			}
 			return t.Commit()
 		}
 	}
 	return squad.Wrap(squad.CodeInvalid, lines.Err(), "the backup is cut off after %d rows; nothing was restored", l.rows)
+}
+
+// checkCounters wants the counters to be there and not behind what they count:
+// else new rows would get numbers that are taken.
+func checkCounters(ctx context.Context, t *sql.Tx) error {
+	const query = `SELECT count(*) FROM counters WHERE
+		name = 'events' AND value >= (SELECT COALESCE(max(seq), 0) FROM events) OR
+		name = 'tasks' AND value >= (SELECT COALESCE(max(number), 0) FROM tasks)`
+	var n int
+	if err := t.QueryRowContext(ctx, query).Scan(&n); err != nil {
+		return err
+	}
+	if n != 2 {
+		return squad.Errorf(squad.CodeInvalid, "the backup is damaged: its counters do not fit its rows; nothing was restored")
+	}
+	return nil
 }
 
 // loader takes the lines of a backup.

@@ -1,0 +1,41 @@
+package store_test
+
+import (
+	"bytes"
+	"testing"
+
+	"agentsquad/internal/store"
+)
+
+// Whatever a file holds, restoring it ends with a database that opens: with all
+// of it, or with nothing.
+func FuzzRestore(f *testing.F) {
+	s := open(f, freshURL(f, store.SQLite))
+	write(f, s, newWorld().create)
+	var file bytes.Buffer
+	if err := s.Backup(f.Context(), &file); err != nil {
+		f.Fatal(err)
+	}
+	whole := unzip(f, &file)
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add("")
+	f.Add(`{"format":"agent-squad-backup","version":1,"schema":1}` + "\n" + `{"rows":0}`)
+	f.Add(`{"format":"agent-squad-backup","version":1,"schema":1}` + "\n" + `[1,2]` + "\n" + `{"rows":1}`)
+	f.Add(`{"format":"agent-squad-backup","version":1,"schema":1}` + "\n" + `{"table":"users","columns":["id"],"kinds":["int"]}` + "\n" + `["x"]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		url := freshURL(t, store.SQLite)
+		failed := store.Restore(t.Context(), store.Config{URL: url}, zip(t, text))
+		restored := open(t, url)
+		users, err := restored.Users(t.Context(), store.UserFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := restored.LastSeq(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if failed != nil && len(users) > 0 {
+			t.Fatalf("failed (%v), yet %d users are there", failed, len(users))
+		}
+	})
+}
