@@ -221,6 +221,12 @@ func TestGit_UpstreamDownKeepsCommitsAndTriesAgain(t *testing.T) {
 	if ops := k.operations(t, "push"); len(ops) != 1 || ops[0].Status != "failed" {
 		t.Errorf("operations: %+v", ops)
 	}
+	// Our own client takes it for what it is: worth another try.
+	co, err := new(git.Checkouts).Open(git.New(git.Config{Retry: git.Retry{Attempts: 1}}), "sandbox", dir)
+	must(t, err)
+	if err := co.Push(t.Context(), git.PushOptions{Branch: k.branch()}); squad.CodeOf(err) != squad.CodeUnavailable {
+		t.Errorf("got %v", err)
+	}
 	if got := gittest.Git(t, mirrorDir(t, k), "rev-parse", "refs/squad/pending/"+k.branch()); got != sha {
 		t.Errorf("pending: %s", got)
 	}
@@ -232,6 +238,23 @@ func TestGit_UpstreamDownKeepsCommitsAndTriesAgain(t *testing.T) {
 	})
 	if got := gittest.Git(t, k.bare, "rev-parse", k.branch()); got != sha {
 		t.Errorf("upstream has %s", got)
+	}
+}
+
+func TestGit_UpstreamsOwnRulesReachTheClient(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, nil)
+	k.clone(t)
+	hook := filepath.Join(k.bare, "hooks", "pre-receive")
+	must(t, os.MkdirAll(filepath.Dir(hook), 0o755))
+	must(t, os.WriteFile(hook, []byte("#!/bin/sh\necho 'Rule 13: no pushes on Sundays' >&2\nexit 1\n"), 0o755))
+	gittest.Commit(t, k.work, "a.txt", "a\n", "feat: first")
+	out := k.push(t, true, "origin", k.branch())
+	if !strings.Contains(out, "Rule 13: no pushes on Sundays") || strings.Contains(out, "kept on the server") {
+		t.Errorf("got %s", out)
+	}
+	if ops := k.operations(t, "push"); len(ops) != 1 || !strings.Contains(ops[0].OutputTail, "Rule 13") {
+		t.Errorf("operations: %+v", ops)
 	}
 }
 

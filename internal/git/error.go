@@ -53,17 +53,30 @@ func KindOf(err error) Kind {
 	return ""
 }
 
+// lastLine picks the words of git's standard error that say why: the remote's own
+// and the ref's refusal for a push, else the fatal line, else the last.
 func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	for _, line := range strings.Split(s, "\n") {
-		if rest, ok := strings.CutPrefix(line, "fatal: "); ok {
-			return rest
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	var words []string
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		if text, ok := strings.CutPrefix(line, "remote: "); ok && !progressLine.MatchString(line) && len(words) < 4 {
+			if text = strings.TrimSpace(strings.TrimPrefix(text, "error: ")); text != "" {
+				words = append(words, text)
+			}
 		}
 	}
-	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
-		s = s[i+1:]
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "! [") {
+			return strings.Join(append([]string{strings.Join(strings.Fields(line[2:]), " ")}, words...), "; ")
+		}
 	}
-	return s
+	for _, line := range lines {
+		if rest, ok := strings.CutPrefix(line, "fatal: "); ok {
+			return strings.Join(append(words, rest), "; ")
+		}
+	}
+	return lines[len(lines)-1]
 }
 
 // signs are texts of git and curl, in the order in which they decide.
@@ -71,9 +84,10 @@ var signs = []struct {
 	kind Kind
 	text []string
 }{
+	{KindNetwork, []string{"the commits are kept on the server"}}, // our gateway, when upstream is away
 	{KindAuth, []string{"authentication failed", "could not read username", "could not read password", "invalid credentials", "terminal prompts disabled", "returned error: 401", "returned error: 403"}},
 	{KindNotFound, []string{"repository not found", "returned error: 404", "' not found", "couldn't find remote ref", "could not find remote branch", "does not appear to be a git repository"}},
-	{KindRejected, []string{"non-fast-forward", "(fetch first)", "stale info", "remote contains work that you do not", "cannot lock ref", "not possible to fast-forward"}},
+	{KindRejected, []string{"non-fast-forward", "(fetch first)", "stale info", "remote contains work that you do not", "cannot lock ref", "not possible to fast-forward", "the branch has moved"}},
 	{KindRefused, []string{"pre-receive hook declined", "protected branch", "[remote rejected]", "hook declined", "denying"}},
 	{KindConflict, []string{"conflict (", "could not apply", "unmerged files", "automatic merge failed"}},
 	{KindNetwork, []string{
@@ -118,7 +132,7 @@ func Explain(err error, subject string) error {
 	case KindNetwork:
 		return squad.Wrap(squad.CodeUnavailable, err, "%s: the remote was not reached (%s)", subject, why)
 	case KindAuth:
-		return squad.Wrap(squad.CodeProvider, err, "%s: the remote refused the credential; check its permissions and expiry", subject)
+		return squad.Wrap(squad.CodeProvider, err, "%s: the remote refused the credential; check its permissions and expiry (%s)", subject, why)
 	case KindNotFound:
 		return squad.Wrap(squad.CodeNotFound, err, "%s: not found on the remote (%s)", subject, why)
 	case KindRejected:
