@@ -52,7 +52,7 @@ func (b *batch) FlushError() error {
 }
 
 // Flush is FlushError for those who know no better.
-func (b *batch) Flush() { b.FlushError() }
+func (b *batch) Flush() { _ = b.FlushError() }
 
 // Unwrap gives access to the other abilities of the response.
 func (b *batch) Unwrap() http.ResponseWriter { return b.ResponseWriter }

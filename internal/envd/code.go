@@ -86,7 +86,7 @@ func (d drivers) Start(c interpreter.Command) (interpreter.Child, error) {
 			select {
 			case <-done:
 			default:
-				syscall.Kill(pid, syscall.SIGINT)
+				_ = syscall.Kill(pid, syscall.SIGINT)
 			}
 		},
 	}, nil

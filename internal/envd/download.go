@@ -77,7 +77,9 @@ func (f *files) download(w http.ResponseWriter, r *http.Request) {
 		sendGzip(w, r, file, path)
 	case info.Size() == 0: // also /proc and /sys, whose files have no size yet content
 		h.Set("Content-Type", contentType(path))
-		io.Copy(w, file)
+		if _, err := io.Copy(w, file); err != nil {
+			panic(http.ErrAbortHandler)
+		}
 	default:
 		http.ServeContent(wideWriter{w}, r, path, info.ModTime(), file)
 	}

@@ -64,9 +64,11 @@ type Server struct {
 	code   *interpreter.Server // nil until it is asked for
 }
 
-// NewServer returns a server ready to use as an http.Handler.
+// NewServer returns a server ready to use as an http.Handler. It reads PATH, which
+// commands inherit.
 func NewServer(c Config) *Server {
-	s := &Server{config: c, log: c.Log, path: os.Getenv("PATH"), closed: make(chan struct{})}
+	s := &Server{config: c, log: c.Log, closed: make(chan struct{})}
+	s.path = os.Getenv("PATH") //nolint:forbidigo // handed on to commands, not configuration
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

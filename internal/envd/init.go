@@ -84,7 +84,7 @@ func (s *Server) writeMarks() {
 	env := s.state.environment()
 	for _, name := range []string{"E2B_SANDBOX", "E2B_SANDBOX_ID", "E2B_TEMPLATE_ID"} {
 		if env[name] != "" {
-			os.WriteFile(filepath.Join(dir, "."+name), []byte(env[name]), 0o644)
+			_ = os.WriteFile(filepath.Join(dir, "."+name), []byte(env[name]), 0o644)
 		}
 	}
 }
@@ -97,5 +97,5 @@ func (s *Server) serveEnvs(w http.ResponseWriter, _ *http.Request) {
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	json.NewEncoder(w).Encode(v)
+	_ = json.NewEncoder(w).Encode(v) // a caller that left
 }

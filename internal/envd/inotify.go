@@ -130,6 +130,10 @@ func (n *notifier) read(buf []byte) ([]change, error) {
 // translate turns one inotify event into changes, in the order create, rename,
 // chmod, write, remove, and follows directories that come and go.
 func (n *notifier) translate(wd int32, mask uint32, name string) ([]change, error) {
+	if mask&unix.IN_Q_OVERFLOW != 0 && n.recursive { // events were lost, and with them new directories
+		_, err := n.addBelow(".")
+		return nil, err
+	}
 	dir, known := n.dirs[wd]
 	if !known {
 		return nil, nil
@@ -193,7 +197,7 @@ func (n *notifier) forget(path string) {
 	}
 	for wd, rel := range n.dirs {
 		if rel == path || len(rel) > len(path) && rel[:len(path)+1] == path+"/" {
-			raw.Control(func(fd uintptr) { unix.InotifyRmWatch(int(fd), uint32(wd)) })
+			_ = raw.Control(func(fd uintptr) { _, _ = unix.InotifyRmWatch(int(fd), uint32(wd)) })
 			delete(n.dirs, wd)
 		}
 	}

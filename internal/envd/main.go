@@ -2,6 +2,7 @@ package envd
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -89,9 +90,9 @@ func newDaemon(c Config, socket string) *daemon {
 // sees the tunnel finds everything in place. A loopback port that cannot be had
 // is logged and done without.
 func (d *daemon) run(ctx context.Context) error {
-	go d.http.Serve(d.inbox)
+	go serveUntilClosed(d.http.Serve, d.inbox, d.log)
 	interpreter := &http.Server{Handler: http.HandlerFunc(d.server.serveCode), ErrorLog: d.http.ErrorLog, IdleTimeout: d.http.IdleTimeout}
-	go interpreter.Serve(d.code)
+	go serveUntilClosed(interpreter.Serve, d.code, d.log)
 	defer interpreter.Close()
 	var config net.ListenConfig
 	for address, serve := range map[string]func(net.Listener) error{
@@ -105,12 +106,19 @@ func (d *daemon) run(ctx context.Context) error {
 			continue
 		}
 		defer l.Close()
-		go serve(l)
+		go serveUntilClosed(serve, l, d.log)
 	}
 	go d.link.Run(ctx)
 	<-ctx.Done()
 	d.server.Close()
 	return d.http.Close()
+}
+
+// serveUntilClosed serves l and tells the log if that ends by itself.
+func serveUntilClosed(serve func(net.Listener) error, l net.Listener, log *slog.Logger) {
+	if err := serve(l); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+		log.Error("stopped serving", "address", l.Addr().String(), "error", err)
+	}
 }
 
 // accept takes a stream that the host opened.
@@ -137,7 +145,7 @@ func (d *daemon) servePort(port int, c net.Conn) {
 		return
 	}
 	if err != nil {
-		tunnel.Refuse(c, err.Error())
+		_ = tunnel.Refuse(c, err.Error())
 		return
 	}
 	if err := tunnel.Accept(c); err != nil {

@@ -76,7 +76,9 @@ func (m *metadata) replace(file *os.File, values map[string]string) error {
 	old, supported := listKeys(func(b []byte) (int, error) { return unix.Flistxattr(fd, b) })
 	for _, key := range old {
 		if _, keep := values[key]; !keep {
-			unix.Fremovexattr(fd, metaPrefix+key)
+			if err := unix.Fremovexattr(fd, metaPrefix+key); err != nil && !errors.Is(err, unix.ENODATA) {
+				return fmt.Errorf("remove metadata '%s': %w", key, err)
+			}
 		}
 	}
 	if supported {

@@ -2,6 +2,7 @@ package envd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -72,11 +73,10 @@ func copyOne(from, to string, d fs.DirEntry) error {
 			return err
 		}
 	}
-	if info.Mode()&os.ModeSymlink == 0 {
-		os.Chmod(to, info.Mode())
-		os.Chtimes(to, info.ModTime(), info.ModTime())
+	if info.Mode()&os.ModeSymlink != 0 {
+		return nil
 	}
-	return nil
+	return errors.Join(os.Chmod(to, info.Mode()), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
 func copyFile(from, to string, mode os.FileMode) error {

@@ -96,7 +96,7 @@ func (r *running) exited(ws syscall.WaitStatus) {
 	r.ws = ws
 	r.gone.Store(true)
 	if r.pty != nil {
-		r.pty.SetReadDeadline(time.Now().Add(ptyLinger))
+		_ = r.pty.SetReadDeadline(time.Now().Add(ptyLinger))
 	}
 	r.part()
 }
@@ -106,7 +106,7 @@ func (r *running) part() {
 		return
 	}
 	if r.input != nil {
-		r.input.SetWriteDeadline(time.Unix(1, 0)) // frees a writer: nobody reads any more
+		_ = r.input.SetWriteDeadline(time.Unix(1, 0)) // frees a writer: nobody reads any more
 	}
 	r.closeInput()
 	r.over()
@@ -177,10 +177,10 @@ func (r *running) write(ctx context.Context, in *process.ProcessInput) error {
 	default:
 		return errors.New("the input holds neither stdin nor pty")
 	}
-	stop := context.AfterFunc(ctx, func() { to.SetWriteDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = to.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err := to.Write(data)
 	if !stop() {
-		to.SetWriteDeadline(time.Time{})
+		_ = to.SetWriteDeadline(time.Time{})
 	}
 	if err != nil {
 		return fmt.Errorf("write input: %w", err)

@@ -34,7 +34,7 @@ func (r *running) pump(from *os.File, chunk int, wrap func([]byte) *process.Proc
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) && !last {
 			// The shell of a terminal has gone; what it wrote may still be there.
-			from.SetReadDeadline(time.Now().Add(ptyLinger / 4))
+			_ = from.SetReadDeadline(time.Now().Add(ptyLinger / 4))
 			last = true
 			continue
 		}
@@ -55,7 +55,7 @@ func (r *running) gather(from *os.File, buf []byte) int {
 	n := 0
 	for waited := false; n < len(buf) && r.busy(); {
 		m := 0
-		raw.Read(func(fd uintptr) bool {
+		_ = raw.Read(func(fd uintptr) bool {
 			m, _ = syscall.Read(int(fd), buf[n:])
 			return true // never wait
 		})

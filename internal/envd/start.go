@@ -124,8 +124,9 @@ func (w *wiring) pipe(fd int) (*os.File, error) {
 		theirs, ours = p[0], p[1]
 	}
 	w.give(fd, theirs, nil)
-	unix.FcntlInt(uintptr(ours), unix.F_SETPIPE_SZ, pipeSize) // best effort: fewer turns between writer and reader
-	syscall.SetNonblock(ours, true)
+	// A larger pipe means fewer turns between writer and reader; the usual one does too.
+	_, _ = unix.FcntlInt(uintptr(ours), unix.F_SETPIPE_SZ, pipeSize)
+	_ = syscall.SetNonblock(ours, true) // fails on no pipe
 	return os.NewFile(uintptr(ours), "pipe"), nil
 }
 
@@ -151,7 +152,7 @@ func (w *wiring) terminal(size *process.PTY_Size, who *account) error {
 	}
 	w.close = append(w.close, fd)
 	w.child = [3]uintptr{uintptr(fd), uintptr(fd), uintptr(fd)}
-	giveTo(name, who) // so that the user's programs may open it by name
+	_ = giveTo(name, who) // so that the user's programs may open it by name
 	return resize(w.pty, size)
 }
 

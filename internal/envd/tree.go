@@ -19,8 +19,8 @@ const markName = "SQUAD_PROCESS"
 // that has been reaped is given as 0: its number may be another's by now.
 func killTree(leader int, mark string) {
 	if leader > 0 {
-		syscall.Kill(leader, syscall.SIGKILL)
-		syscall.Kill(-leader, syscall.SIGKILL)
+		_ = syscall.Kill(leader, syscall.SIGKILL) // gone already is fine, here and below
+		_ = syscall.Kill(-leader, syscall.SIGKILL)
 	}
 	for round := range 50 {
 		found := family(leader, mark)
@@ -28,7 +28,7 @@ func killTree(leader int, mark string) {
 			return
 		}
 		for _, pid := range found {
-			syscall.Kill(pid, syscall.SIGKILL)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if round > 0 {
 			time.Sleep(time.Duration(round) * time.Millisecond) // the killed need time to go

@@ -119,7 +119,7 @@ func (f *files) receiveForm(form *multipart.Reader, who *account, path string, m
 	seen := map[string]bool{}
 	for {
 		part, err := form.NextPart()
-		if err == io.EOF { // a wrapped one is a form without its last boundary
+		if err == io.EOF { //nolint:errorlint // a wrapped one is a form without its last boundary
 			return out, nil
 		}
 		if err != nil {
@@ -215,7 +215,7 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 		m, err := b.from.Read(p[n:])
 		n += m
 		if err != nil {
-			if err != io.EOF {
+			if err != io.EOF { //nolint:errorlint // a wrapped one is not the end
 				b.err = err
 			}
 			return n, err

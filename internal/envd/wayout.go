@@ -145,7 +145,7 @@ func (w *wayOut) connect(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if n := buffered.Reader.Buffered(); n > 0 {
-		early, _ := buffered.Reader.Peek(n)
+		early, _ := buffered.Peek(n)
 		if _, err := target.Write(early); err != nil {
 			target.Close()
 			client.Close()
@@ -185,7 +185,7 @@ func (w *wayOut) serveInternal(l net.Listener) error {
 		go func() {
 			target, err := w.dial(context.Background(), InternalHost+":80")
 			if err != nil {
-				io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"+
+				_, _ = io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"+
 					"the sandbox cannot reach its host: "+strings.ReplaceAll(err.Error(), "\r\n", " ")+"\n")
 				c.Close()
 				return

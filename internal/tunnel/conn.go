@@ -71,7 +71,7 @@ func (c *Conn) Close() error {
 	c.closing.Do(func() {
 		c.closed.Store(true)
 		c.Stream.Close()
-		c.SetReadDeadline(past) // wakes a blocked Read
+		_ = c.SetReadDeadline(past) // wakes a blocked Read
 		go c.drain()
 	})
 	return nil
@@ -83,7 +83,7 @@ var past = time.Unix(1, 0)
 func (c *Conn) abort() {
 	c.aborted.Store(true)
 	c.Stream.Close()
-	c.SetReadDeadline(past)
+	_ = c.SetReadDeadline(past)
 }
 
 // drain reads what still comes, so that the session's flow control lets the
@@ -92,15 +92,15 @@ func (c *Conn) drain() {
 	defer c.release()
 	c.reading.Lock() // the last Read has left
 	defer c.reading.Unlock()
-	c.SetReadDeadline(time.Now().Add(lingerTime))
+	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
 	if _, err := io.Copy(io.Discard, c.Stream); !errors.Is(err, yamux.ErrTimeout) {
 		return
 	}
 	c.session.hang(1)
 	defer c.session.hang(-1)
-	c.SetReadDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Time{})
 	go c.session.sendReset(c)
-	io.Copy(io.Discard, c.Stream)
+	_, _ = io.Copy(io.Discard, c.Stream)
 }
 
 func (c *Conn) release() {
@@ -135,8 +135,8 @@ func (c *Conn) begin(h Header) error {
 }
 
 func (c *Conn) readLine() ([]byte, error) {
-	c.SetReadDeadline(time.Now().Add(headerTimeout))
-	defer c.SetReadDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Now().Add(headerTimeout))
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	return c.scanLine()
 }
 

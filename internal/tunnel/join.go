@@ -29,7 +29,7 @@ func copyHalf(dst, src net.Conn) {
 	// The wrappers hide ReadFrom and WriteTo, which would use buffers of their own.
 	_, err := io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, *buf)
 	if half, ok := dst.(interface{ CloseWrite() error }); ok && err == nil {
-		half.CloseWrite()
+		_ = half.CloseWrite()
 		return
 	}
 	dst.Close()

@@ -183,7 +183,7 @@ func (s *Session) welcome(c *Conn) {
 		s.reset(h.Stream)
 		c.Close()
 	case s.alive(0) > s.limit && h.Replied():
-		Refuse(c, fmt.Sprintf("too many connections at once (the limit is %d)", s.limit))
+		_ = Refuse(c, fmt.Sprintf("too many connections at once (the limit is %d)", s.limit))
 	case s.alive(0) > s.limit:
 		c.Close()
 	default:
@@ -209,10 +209,10 @@ func (s *Session) sendReset(c *Conn) {
 		return
 	}
 	line, _ := json.Marshal(Header{Kind: kindReset, Stream: c.StreamID()})
-	stream.Write(append(line, '\n'))
+	_, _ = stream.Write(append(line, '\n'))
 	stream.Close()
-	stream.SetReadDeadline(time.Now().Add(headerTimeout))
-	io.Copy(io.Discard, stream)
+	_ = stream.SetReadDeadline(time.Now().Add(headerTimeout))
+	_, _ = io.Copy(io.Discard, stream)
 }
 
 // hang counts streams whose other end does not close; too many end the session,

@@ -137,7 +137,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
 	case !out.begun:
 		fail(w, err)
 	default:
-		out.send(map[string]any{"type": "unexpected_end_of_execution"})
+		_ = out.send(map[string]any{"type": "unexpected_end_of_execution"})
 	}
 }
 

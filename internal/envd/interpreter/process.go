@@ -197,7 +197,7 @@ func (i *interpreter) start() (*session, error) {
 		if fd == 4 {
 			mine, their = p[1], p[0]
 		}
-		syscall.SetNonblock(mine, true)
+		_ = syscall.SetNonblock(mine, true) // fails on no pipe
 		ours = append(ours, os.NewFile(uintptr(mine), "pipe"))
 		theirs = append(theirs, their)
 	}
@@ -222,10 +222,10 @@ func closeAll(files []*os.File) {
 }
 
 func (s *session) write(ctx context.Context, line []byte) error {
-	stop := context.AfterFunc(ctx, func() { s.commands.SetWriteDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = s.commands.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err := s.commands.Write(line)
 	if !stop() {
-		s.commands.SetWriteDeadline(time.Time{})
+		_ = s.commands.SetWriteDeadline(time.Time{})
 	}
 	return err
 }
