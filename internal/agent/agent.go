@@ -94,4 +94,6 @@ type Command struct {
 	// Output is called with each piece of output, one at a time; it must not
 	// keep the bytes.
 	Output func(stderr bool, b []byte)
+	// Started is called once, when the program runs. May be nil.
+	Started func()
 }

@@ -81,7 +81,7 @@ func (s Shell) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
 		Output: func(_ bool, b []byte) { read.take(b) },
 	})
 	if err == nil && code == exitStarted {
-		code, err = join(ctx, t, dir, out, read)
+		code, err = join(ctx, t, dir, out.Position(), read.take, func() int64 { return read.taken })
 	}
 	read.end()
 	if err != nil {
@@ -90,34 +90,40 @@ func (s Shell) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
 	return read.result(code), nil
 }
 
-// join follows a turn that was started before: the part of its output that is
-// there is read from the file, the rest as it comes.
-func join(ctx context.Context, t Turn, dir string, out *Stream, read *lines) (int, error) {
-	position := out.Position()
+// join follows a turn that was started before: its output from an offset on, as it
+// comes, and how it ended. taken says how many bytes were handed on so far.
+func join(ctx context.Context, t Turn, dir string, from int64, take func([]byte), taken func() int64) (int, error) {
 	code, err := t.Box.Run(ctx, Command{
-		Argv:   []string{"/bin/sh", "-c", joinScript, "squad-join", dir, strconv.FormatInt(position, 10)},
-		Output: func(_ bool, b []byte) { read.take(b) },
+		Argv:   []string{"/bin/sh", "-c", joinScript, "squad-join", dir, strconv.FormatInt(from, 10)},
+		Output: func(_ bool, b []byte) { take(b) },
 	})
 	if err != nil {
 		return 0, err
 	}
 	// The end of the output may have been written between the last look of tail
 	// and the end of the process, or all of it before we came.
-	rest, err := t.Box.Open(ctx, path.Join(dir, "out"), read.out.Position()+int64(len(read.partial)))
-	if err == nil {
-		defer rest.Close()
-		if _, err := io.Copy(read, rest); err != nil {
-			return 0, fmt.Errorf("read rest of output: %w", err)
-		}
-	} else if squad.CodeOf(err) != squad.CodeNotFound {
+	rest, err := t.Box.Open(ctx, path.Join(dir, "out"), from+taken())
+	if squad.CodeOf(err) == squad.CodeNotFound {
+		return code, nil
+	}
+	if err != nil {
 		return 0, err
+	}
+	defer rest.Close()
+	if _, err := io.Copy(writerFunc(take), rest); err != nil {
+		return 0, fmt.Errorf("read rest of output: %w", err)
 	}
 	return code, nil
 }
 
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
+
 // Stop implements [Driver].
 func (Shell) Stop(ctx context.Context, t Turn) error { return stop(ctx, t) }
 
+// stop ends a turn's process: asked first, then killed.
 func stop(ctx context.Context, t Turn) error {
 	for _, signal := range []string{"TERM", "KILL"} {
 		found, err := t.Box.Signal(ctx, tag(t), signal)
@@ -172,15 +178,15 @@ const maxLine = 64 << 10
 // lines splits output into lines, takes the events out and logs the rest.
 type lines struct {
 	out      *Stream
+	taken    int64
 	partial  []byte
 	question string
 	summary  string
 	runs     []Evidence
 }
 
-func (l *lines) Write(b []byte) (int, error) { l.take(b); return len(b), nil }
-
 func (l *lines) take(b []byte) {
+	l.taken += int64(len(b))
 	for len(b) > 0 {
 		i := bytes.IndexByte(b, '\n')
 		switch {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	squad "agentsquad"
@@ -24,6 +25,7 @@ import (
 type hostBox struct {
 	mu     sync.Mutex
 	tagged map[string]*exec.Cmd
+	inputs map[string]io.Writer
 }
 
 func (b *hostBox) Run(ctx context.Context, c agent.Command) (int, error) {
@@ -36,12 +38,27 @@ func (b *hostBox) Run(ctx context.Context, c agent.Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	var in io.Writer
+	if c.Stdin {
+		if in, err = cmd.StdinPipe(); err != nil {
+			return 0, err
+		}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
 	b.mu.Lock()
-	b.tagged[c.Tag] = cmd
+	if old := b.tagged[c.Tag]; old == nil || old.ProcessState != nil {
+		b.tagged[c.Tag] = cmd
+		if in != nil {
+			b.inputs[c.Tag] = in
+		}
+	}
 	b.mu.Unlock()
+	if c.Started != nil {
+		c.Started()
+	}
 	done := make(chan error, 1)
 	go func() {
 		buf := make([]byte, 4096)
@@ -82,8 +99,30 @@ func (b *hostBox) Write(_ context.Context, path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-func (b *hostBox) Signal(context.Context, string, string) (bool, error) { return false, nil }
-func (b *hostBox) Input(context.Context, string, []byte) error          { return nil }
+func (b *hostBox) Signal(_ context.Context, tag, signal string) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	cmd := b.tagged[tag]
+	if cmd == nil {
+		return false, nil
+	}
+	number := syscall.SIGTERM
+	if signal == "KILL" {
+		number = syscall.SIGKILL
+	}
+	return syscall.Kill(-cmd.Process.Pid, number) == nil, nil
+}
+
+func (b *hostBox) Input(_ context.Context, tag string, data []byte) error {
+	b.mu.Lock()
+	in := b.inputs[tag]
+	b.mu.Unlock()
+	if in == nil {
+		return squad.NotFound("process", tag)
+	}
+	_, err := in.Write(data)
+	return err
+}
 
 // memorySink keeps events and the position of the last write, as the store does.
 type memorySink struct {
@@ -130,7 +169,7 @@ func newTurn(t *testing.T, command string) (agent.Shell, agent.Turn, *memorySink
 	t.Helper()
 	dir := t.TempDir()
 	return agent.Shell{Dir: filepath.Join(dir, "run")}, agent.Turn{
-		Number: 1, Dir: dir, Box: &hostBox{tagged: map[string]*exec.Cmd{}},
+		Number: 1, Dir: dir, Box: &hostBox{tagged: map[string]*exec.Cmd{}, inputs: map[string]io.Writer{}},
 		Execution: squad.Execution{ID: squad.NewID()}, Task: squad.Task{Number: 7, Title: "Say hello"},
 		Member: squad.Member{Name: "Ada", Config: squad.MemberConfig{Command: command}},
 	}, &memorySink{wrote: make(chan struct{}, 1)}

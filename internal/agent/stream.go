@@ -164,8 +164,31 @@ func (s *Stream) cutLog(all bool) {
 	}
 }
 
+// joinText adds a piece of a text to the last event, if that is the same text and
+// not stored yet: models speak in very small pieces. The caller holds mu.
+func (s *Stream) joinText(t squad.EventType, p squad.Text) bool {
+	if len(s.pending) == 0 || p.ID == "" {
+		return false
+	}
+	last := &s.pending[len(s.pending)-1]
+	var old squad.Text
+	if last.Type != t || json.Unmarshal(last.Payload, &old) != nil || old.ID != p.ID || len(old.Text)+len(p.Text) > maxTextBytes/4 {
+		return false
+	}
+	old.Text += p.Text
+	raw, err := json.Marshal(tidy(old))
+	if err != nil {
+		return false
+	}
+	last.Payload = raw
+	return true
+}
+
 // add appends an event. The caller holds mu.
 func (s *Stream) add(t squad.EventType, payload any) {
+	if text, ok := payload.(squad.Text); ok && s.joinText(t, text) {
+		return
+	}
 	e := s.keys
 	e.Type = t
 	raw, err := json.Marshal(tidy(payload))

@@ -31,6 +31,9 @@ func (b box) Run(ctx context.Context, c agent.Command) (int, error) {
 	if err != nil {
 		return 0, explain(err)
 	}
+	if c.Started != nil {
+		c.Started()
+	}
 	res, err := p.Wait()
 	if err != nil && ctx.Err() != nil && !c.Detach {
 		kill(ctx, p)

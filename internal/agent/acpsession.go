@@ -1,0 +1,302 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coder/acp-go-sdk"
+
+	squad "agentsquad"
+)
+
+// Numbers of our requests. They are the same in each turn, so that an answer is
+// understood without having sent the question.
+const (
+	idInitialize = 1
+	idSession    = 2
+	idPrompt     = 3
+)
+
+// maxMessage bounds one message of an agent.
+const maxMessage = 16 << 20
+
+// rpc is one message of the protocol.
+type rpc struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *rpcError       `json:"error,omitempty"`
+}
+
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// acpSession is the conversation of one turn. take is called by one goroutine at a
+// time; mu guards what others look at.
+type acpSession struct {
+	ctx  context.Context // of the turn: answers go out while its output is read
+	turn Turn
+	out  *Stream
+	told int64 // output before this was made events by an earlier reader
+
+	mu      sync.Mutex
+	partial []byte
+	read    int64 // bytes of whole lines
+	joined  bool  // an earlier reader began the conversation
+	opened  bool  // the session was asked for
+	asked   bool  // the prompt was sent, by us or by an earlier reader
+	marker  string
+	done    bool
+	result  Result
+	err     error
+	session string
+	load    bool // the agent can load sessions
+	words   strings.Builder
+	message int // counts runs of the agent's text
+	last    squad.EventType
+	calls   map[string]squad.ToolCall
+	runs    []Evidence
+}
+
+func newACPSession(ctx context.Context, t Turn, dir string, out *Stream) *acpSession {
+	return &acpSession{ctx: ctx, turn: t, out: out, told: out.Position(), marker: path.Join(dir, "prompted"), calls: map[string]squad.ToolCall{}}
+}
+
+func (s *acpSession) taken() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read + int64(len(s.partial))
+}
+
+// rejoin prepares for reading a conversation that an earlier reader began. Whether
+// it sent the prompt is told by a file: a prompt must not be sent twice.
+func (s *acpSession) rejoin() error {
+	f, err := s.turn.Box.Open(s.ctx, s.marker, 0)
+	if err != nil && squad.CodeOf(err) != squad.CodeNotFound {
+		return err
+	}
+	if err == nil {
+		f.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joined, s.asked, s.partial, s.read = true, err == nil, nil, 0
+	return nil
+}
+
+func (s *acpSession) finished() (Result, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.result, s.done
+}
+
+func (s *acpSession) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *acpSession) lastWords() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Redact(tail(strings.TrimSpace(s.words.String()), 2000))
+}
+
+// begin opens the conversation.
+func (s *acpSession) begin() {
+	s.send(idInitialize, acp.AgentMethodInitialize, acp.InitializeRequest{
+		ProtocolVersion: acp.ProtocolVersionNumber, ClientInfo: &acp.Implementation{Name: "squad", Version: "1"},
+	})
+}
+
+// take reads output and acts on each whole message.
+func (s *acpSession) take(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partial = append(s.partial, b...)
+	for {
+		i := bytes.IndexByte(s.partial, '\n')
+		if i < 0 {
+			break
+		}
+		line := s.partial[:i+1]
+		s.partial = s.partial[i+1:]
+		s.read += int64(len(line))
+		fresh := s.read > s.told
+		s.handle(line, fresh)
+		if fresh {
+			s.out.Advance(len(line))
+		}
+	}
+	if len(s.partial) > maxMessage && s.err == nil {
+		s.err = errProtocol("a message is larger than %d MiB", maxMessage>>20)
+	}
+}
+
+// handle acts on one message. What an earlier reader told is only remembered. The
+// caller holds mu.
+func (s *acpSession) handle(line []byte, fresh bool) {
+	var m rpc
+	if json.Unmarshal(line, &m) != nil {
+		if fresh && len(bytes.TrimSpace(line)) > 0 { // some programs greet on standard output
+			s.out.Emit(squad.EventLog, squad.LogChunk{Stream: "stdout", Text: Redact(clean(tail(string(line), maxTextBytes)))})
+		}
+		return
+	}
+	switch {
+	case m.Method == acp.ClientMethodSessionUpdate:
+		s.update(m.Params, fresh)
+	case m.Method != "" && m.ID != nil:
+		if fresh {
+			s.answer(m)
+		}
+	case m.ID != nil:
+		s.response(m)
+	}
+}
+
+// response goes on with the conversation. The caller holds mu.
+func (s *acpSession) response(m rpc) {
+	if m.Error != nil {
+		s.refused(m)
+		return
+	}
+	switch string(m.ID) {
+	case fmt.Sprint(idInitialize):
+		var r acp.InitializeResponse
+		if err := json.Unmarshal(m.Result, &r); err != nil {
+			s.err = errProtocol("%v", err)
+			return
+		}
+		s.load = r.AgentCapabilities.LoadSession
+		if !s.opened && !s.asked {
+			s.opened = true
+			s.openSession()
+		}
+	case fmt.Sprint(idSession):
+		var r acp.NewSessionResponse
+		if s.session = s.turn.Session; s.session == "" || !s.load {
+			if err := json.Unmarshal(m.Result, &r); err != nil {
+				s.err = errProtocol("%v", err)
+				return
+			}
+			s.session = string(r.SessionId)
+		}
+		if !s.asked {
+			s.asked = true
+			s.prompt()
+		}
+	case fmt.Sprint(idPrompt):
+		s.finish(m.Result)
+	}
+}
+
+func (s *acpSession) openSession() {
+	if s.turn.Session != "" && s.load {
+		s.post(idSession, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{SessionId: acp.SessionId(s.turn.Session), Cwd: s.turn.Dir, McpServers: []acp.McpServer{}})
+		return
+	}
+	s.post(idSession, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: s.turn.Dir, McpServers: []acp.McpServer{}})
+}
+
+func (s *acpSession) prompt() {
+	if err := s.turn.Box.Write(s.ctx, s.marker, nil); err != nil {
+		s.err = fmt.Errorf("note prompt: %w", err)
+		return
+	}
+	text := s.turn.Prompt
+	if s.turn.Member.SystemPrompt != "" && (s.turn.Session == "" || !s.load) {
+		text = s.turn.Member.SystemPrompt + "\n\n" + text
+	}
+	s.post(idPrompt, acp.AgentMethodSessionPrompt, acp.PromptRequest{SessionId: acp.SessionId(s.session), Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
+}
+
+// finish notes how the turn ended and lets the process go.
+func (s *acpSession) finish(raw json.RawMessage) {
+	var r acp.PromptResponse
+	if err := json.Unmarshal(raw, &r); err != nil {
+		s.err = errProtocol("%v", err)
+		return
+	}
+	s.result = Result{Outcome: Finished, Session: s.session, Summary: Redact(tail(strings.TrimSpace(s.words.String()), 2000)), Commands: s.runs}
+	switch r.StopReason {
+	case acp.StopReasonCancelled:
+		s.result.Outcome = Stopped
+	case acp.StopReasonRefusal, acp.StopReasonMaxTokens, acp.StopReasonMaxTurnRequests:
+		s.result.Outcome = Failed
+		s.result.Summary = "the agent stopped: " + string(r.StopReason)
+	}
+	s.done = true
+	go func() { _ = stop(context.WithoutCancel(s.ctx), s.turn) }() // take must return for the stream to end
+}
+
+func (s *acpSession) refused(m rpc) {
+	what := map[string]string{fmt.Sprint(idInitialize): "initialize", fmt.Sprint(idSession): "session", fmt.Sprint(idPrompt): "prompt"}[string(m.ID)]
+	s.result = Result{Outcome: Failed, ExitCode: -1, Session: s.session, Commands: s.runs, Summary: Redact(tail(what+": "+m.Error.Message, 500))}
+	s.done = true
+	go func() { _ = stop(context.WithoutCancel(s.ctx), s.turn) }()
+}
+
+// answer replies to a request of the agent. Permission is given: the sandbox is
+// the boundary, and what leaves it passes the gateway.
+func (s *acpSession) answer(m rpc) {
+	if m.Method != acp.ClientMethodSessionRequestPermission {
+		s.reply(rpc{ID: m.ID, Error: &rpcError{Code: -32601, Message: "not supported: " + m.Method}})
+		return
+	}
+	var r acp.RequestPermissionRequest
+	if err := json.Unmarshal(m.Params, &r); err != nil || len(r.Options) == 0 {
+		s.reply(rpc{ID: m.ID, Error: &rpcError{Code: -32602, Message: "no options"}})
+		return
+	}
+	choice := r.Options[0]
+	for _, kind := range []acp.PermissionOptionKind{acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindAllowOnce} {
+		if i := slices.IndexFunc(r.Options, func(o acp.PermissionOption) bool { return o.Kind == kind }); i >= 0 {
+			choice = r.Options[i]
+			break
+		}
+	}
+	raw, err := json.Marshal(acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(choice.OptionId)})
+	if err != nil {
+		s.err = fmt.Errorf("encode answer: %w", err)
+		return
+	}
+	s.reply(rpc{ID: m.ID, Result: raw})
+}
+
+// send and post write a request; post is for callers that hold mu.
+func (s *acpSession) send(id int, method string, params any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.post(id, method, params)
+}
+
+func (s *acpSession) post(id int, method string, params any) {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		s.err = fmt.Errorf("encode %s: %w", method, err)
+		return
+	}
+	s.reply(rpc{ID: json.RawMessage(fmt.Sprint(id)), Method: method, Params: raw})
+}
+
+func (s *acpSession) reply(m rpc) {
+	m.Version = "2.0"
+	line, err := json.Marshal(m)
+	if err == nil {
+		err = s.turn.Box.Input(s.ctx, tag(s.turn), append(line, '\n'))
+	}
+	if err != nil && s.err == nil && !s.done {
+		s.err = fmt.Errorf("write to agent: %w", err)
+	}
+}
