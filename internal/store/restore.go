@@ -75,7 +75,10 @@ func (s *Store) prepareRestore(ctx context.Context, h backupHeader) error {
 	if err != nil {
 		return err
 	}
-	used := version != h.Schema
+	if version != h.Schema {
+		return squad.Errorf(squad.CodeConflict, "the database has schema %d already and the backup %d: restore into a fresh one", version, h.Schema)
+	}
+	used := false
 	for _, t := range []string{"users", "squads", "events", "audit_log", "flows", "settings"} {
 		n, err := s.count(ctx, t, &where{limit: 1})
 		if err != nil {
