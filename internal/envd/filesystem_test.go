@@ -83,7 +83,7 @@ func TestMove_CreatesParentsAndReportsMissing(t *testing.T) {
 
 func TestMove_AcrossFileSystemsKeepsTreeModesAndLinks(t *testing.T) {
 	t.Parallel()
-	shm, err := os.MkdirTemp("/dev/shm", "envd-")
+	shm, err := os.MkdirTemp("/dev/shm", "envd-") //nolint:usetesting // must be on another file system
 	if err != nil {
 		t.Skipf("needs a second file system at /dev/shm: %v", err)
 	}
