@@ -1,9 +1,12 @@
 package gvisor_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
+	"agentsquad"
 	"agentsquad/internal/gvisor"
 )
 
@@ -59,5 +62,53 @@ func TestFork_EachHasItsOwnFiles(t *testing.T) {
 	}
 	if out := mustRun(t, s, "cat /home/user/f"); out != "shared" {
 		t.Errorf("the original saw a fork's write: %q", out)
+	}
+}
+
+func TestPause_ACallThatIsGivenUpLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	s := create(t, r, gvisor.Spec{})
+	mustRun(t, s, "echo kept > /tmp/f")
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+	defer cancel()
+	err := s.Pause(ctx, true)
+	if s.Info().Status == squad.SandboxPaused {
+		err = s.Resume(t.Context())
+	}
+	if err != nil && s.Info().Status != squad.SandboxRunning {
+		t.Fatalf("%s: %v", s.Info().Status, err)
+	}
+	if out := mustRun(t, s, "cat /tmp/f"); out != "kept" {
+		t.Errorf("afterwards: %q", out)
+	}
+}
+
+func TestCreate_ACallThatIsGivenUpLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	r := newRuntime(t, func(c *gvisor.Config) { c.Dir = dir })
+	for _, after := range []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		if s, err := r.Create(ctx, gvisor.Spec{}); err == nil {
+			_ = s.Kill(t.Context())
+		}
+		cancel()
+	}
+	if n := len(r.List()); n > 0 {
+		t.Errorf("%d sandboxes on the list", n)
+	}
+	nothingLeft(t, dir)
+}
+
+func TestNew_OneProcessPerFolder(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	newRuntime(t, func(c *gvisor.Config) { c.Dir = dir })
+	if _, err := gvisor.New(gvisor.Config{Dir: dir, EnvdPath: envdProgram}); squad.CodeOf(err) != squad.CodeConflict {
+		t.Errorf("a second runtime: %v", err)
+	}
+	if _, err := gvisor.New(gvisor.Config{Dir: "relative"}); squad.CodeOf(err) != squad.CodeInvalid {
+		t.Errorf("a relative folder: %v", err)
 	}
 }

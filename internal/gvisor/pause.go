@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"agentsquad"
 )
@@ -12,6 +13,7 @@ import (
 // Pause writes the sandbox to disk and frees its memory and processors. With
 // keepMemory its processes go on where they were at the next Resume; without, only
 // its files are kept and Resume starts it anew. A paused sandbox is a conflict.
+// When ctx ends while it is being written, it is written nonetheless.
 func (s *Sandbox) Pause(ctx context.Context, keepMemory bool) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -51,10 +53,16 @@ func (s *Sandbox) want(status squad.SandboxStatus) error {
 	return squad.Errorf(squad.CodeConflict, "sandbox %s is %s", s.id, have)
 }
 
+// saveTimeout bounds the writing of one checkpoint.
+const saveTimeout = 10 * time.Minute
+
 // save writes a checkpoint to dir. The tunnel is closed first, because a live
 // connection to the host cannot be saved. If the sandbox is to stop, its
 // processes and cgroups are gone afterwards; if it is to go on, or when saving
 // failed, its tunnel is opened again.
+//
+// Once begun it runs to its end, whatever becomes of ctx: a checkpoint cut short
+// leaves a sandbox that is neither saved nor running.
 func (s *Sandbox) save(ctx context.Context, dir string, memory, goOn bool) error {
 	rec := s.record()
 	in := invocation{box: s.box, program: rec.runsc(), diskMB: rec.DiskMB, verb: "checkpoint"}
@@ -70,12 +78,12 @@ func (s *Sandbox) save(ctx context.Context, dir string, memory, goOn bool) error
 		in.args = append(in.args, "--leave-running")
 	}
 	in.args = append(in.args, s.id)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
 	s.closeDoor()
 	_, err := s.rt.runsc.run(ctx, in)
 	if err == nil && !goOn {
-		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		return s.stop(cctx)
+		return s.stop(ctx)
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)
