@@ -34,7 +34,7 @@ type gatewayRoom interface {
 // buildRooms makes every room; nothing runs yet.
 func (a *App) buildRooms(ctx context.Context) error {
 	a.rooms.owner = squad.NewID()
-	for _, build := range []func(context.Context) error{a.buildForges, a.buildGateway, a.buildLocal, a.buildSandboxes, a.buildRunner, a.buildMCP} {
+	for _, build := range []func(context.Context) error{a.buildForges, a.buildWebhooks, a.buildGateway, a.buildLocal, a.buildSandboxes, a.buildRunner, a.buildMCP} {
 		if err := build(ctx); err != nil {
 			return err
 		}
