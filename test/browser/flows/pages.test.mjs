@@ -71,7 +71,7 @@ test('the keyboard goes everywhere: palette, and a card from column to column', 
   await page.getByRole('link', { name: 'Explain refused egress' }).waitFor()
   await page.getByRole('button', { name: /^Move Explain refused egress/ }).focus()
   await page.keyboard.press('Space')
-  await page.getByText(/^Lifted Explain refused egress/).waitFor({ state: 'attached' })
+  await page.getByText(/Explain refused egress.* is over Backlog/).waitFor({ state: 'attached' })
   await page.keyboard.press('ArrowRight')
   await page.getByText(/is over Todo/).waitFor({ state: 'attached' })
   await page.keyboard.press('Space')

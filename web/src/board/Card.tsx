@@ -79,7 +79,7 @@ function Trouble({ task, conflict, waitsFor }: CardProps) {
 const DOTS: Record<Sandbox['status'], string> = { created: 'bg-info animate-breathe', running: 'bg-ok', paused: 'bg-warn', terminated: 'bg-line-strong', error: 'bg-danger' }
 
 function Foot({ task, execution, member, sandbox, pull }: CardProps) {
-  const branch = task.git_branch && !pull
+  const branch = task.git_branch && task.execution_id && !pull
   if (!member && !pull && !branch && !task.cost_usd && !execution) return null
   return (
     <div className="mt-2.5 flex items-center gap-2 text-xs text-muted">

@@ -28,7 +28,7 @@ export function Filters({ filter, members, repositories, labels, onChange }: Pro
         <Popover.Trigger asChild>
           <Button aria-label={used ? `Filters, ${used} set` : 'Filters'}>
             <SlidersHorizontal aria-hidden className="size-4" />
-            <span className="max-sm:hidden">Filter</span>
+            <span className="max-sm:hidden">Filters</span>
             {used > 0 && <span className="tabular rounded-full bg-accent px-1.5 text-2xs text-accent-ink">{used}</span>}
           </Button>
         </Popover.Trigger>

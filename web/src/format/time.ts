@@ -11,7 +11,8 @@ export function ago(at: string | undefined, now = Date.now()): string {
   if (!at) return ''
   const seconds = (Date.parse(at) - now) / 1000
   const size = Math.abs(seconds)
-  if (size < 10) return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(0, 'second')
+  // Clocks differ, and ours is read every few seconds: a near future is now.
+  if (size < 10 || (seconds > 0 && seconds < 60)) return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(0, 'second')
   const [, unit, per] = STEPS.find(([limit]) => size < limit) ?? ['', 'year' as const, 365 * 86_400]
   return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto', style: 'long' }).format(Math.round(seconds / per), unit)
 }
@@ -19,7 +20,7 @@ export function ago(at: string | undefined, now = Date.now()): string {
 /** "4m", "2h", "3d": for places without room. */
 export function age(at: string | undefined, now = Date.now()): string {
   if (!at) return ''
-  return span(now - Date.parse(at), 1)
+  return span(Math.max(0, now - Date.parse(at)), 1)
 }
 
 /** A length of time: 850 ms, 12 s, 4 m 10 s, 2 h 5 m. */

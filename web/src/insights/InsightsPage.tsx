@@ -37,7 +37,7 @@ export function InsightsPage() {
       <Header title="Insights">
         <Segmented label="Period" value={days} onChange={setDays} options={[{ value: '7', label: '7 days' }, { value: '14', label: '14 days' }, { value: '30', label: '30 days' }]} />
       </Header>
-      <div className="min-h-0 flex-1 overflow-y-auto">
+      <div tabIndex={0} role="region" aria-label="Figures" className="min-h-0 flex-1 overflow-y-auto">
         <div className="mx-auto max-w-6xl space-y-5 p-4 sm:p-6">
           {figures.isError && <ErrorState error={figures.error} what="The figures" retry={() => void figures.refetch()} />}
           <dl className="grid grid-cols-2 gap-3 lg:grid-cols-5">

@@ -66,6 +66,6 @@ export function PullActions({ pull, task }: { pull: PullRequest; task: Task }) {
 }
 
 function ForgeLink({ url }: { url: string }) {
-  if (!/^https?:/.test(url)) return null
+  if (!URL.canParse(url) || !url.startsWith('http') || new URL(url).origin === location.origin) return null
   return <a href={url} target="_blank" rel="noreferrer noopener" className="inline-flex items-center gap-1.5 px-2 text-sm text-muted hover:text-ink"><ExternalLink aria-hidden className="size-4" />Open on the forge</a>
 }

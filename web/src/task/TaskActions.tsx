@@ -25,7 +25,7 @@ export function TaskActions({ task, pull }: { task: Task; pull: PullRequest | un
   const watch = () => void navigate({ to: '/squads/$squadId/agents/$memberId', params: { squadId: task.squad_id, memberId: task.assignee_id ?? '' }, search: task.execution_id ? { execution: task.execution_id } : {} })
   return (
     <>
-      {task.execution_id && task.assignee_id && <Button onClick={watch}><SquareActivity aria-hidden className="size-4" /><span className="max-sm:hidden">Watch the work</span></Button>}
+      {task.execution_id && task.assignee_id && <Button onClick={watch} aria-label="Watch the work"><SquareActivity aria-hidden className="size-4" /><span className="max-sm:hidden">Watch the work</span></Button>}
       {runs && <Button onClick={() => void cancel()} busy={verbs.cancel.isPending}><Square aria-hidden className="size-3.5" />Cancel</Button>}
       {stopped && <Button look="primary" onClick={() => verbs.retry.mutate('')} busy={verbs.retry.isPending}><RotateCcw aria-hidden className="size-4" />Try again</Button>}
       {(task.status === 'backlog' || task.status === 'todo') && !stopped && <Button look="primary" onClick={() => verbs.run.mutate()} busy={verbs.run.isPending}><Play aria-hidden className="size-4" />Start</Button>}
@@ -33,7 +33,7 @@ export function TaskActions({ task, pull }: { task: Task; pull: PullRequest | un
         trigger={<Button look="quiet" size="icon" aria-label="More"><Ellipsis aria-hidden className="size-4" /></Button>}
         items={[
           { label: 'Try it 3 ways', icon: <GitFork aria-hidden />, onSelect: () => verbs.fork.mutate(3), disabled: task.status === 'done' },
-          pull?.url ? { label: 'Open on the forge', icon: <ExternalLink aria-hidden />, onSelect: () => void open(pull.url, '_blank', 'noopener') } : false,
+          pull && /^https?:/.test(pull.url) && !pull.url.startsWith(location.origin) ? { label: 'Open on the forge', icon: <ExternalLink aria-hidden />, onSelect: () => void open(pull.url, '_blank', 'noopener') } : false,
           'line',
           { label: 'Delete…', icon: <Trash2 aria-hidden />, danger: true, onSelect: () => void remove() },
         ]}

@@ -3,6 +3,7 @@ import remarkGfm from 'remark-gfm'
 
 const PARTS: Components = {
   a: ({ href, children }) => <a href={href} target="_blank" rel="noreferrer noopener">{children}</a>,
+  input: ({ checked }) => <input type="checkbox" checked={checked ?? false} disabled aria-label={checked ? 'done' : 'to do'} />,
   img: ({ alt }) => <span className="text-faint">[picture: {alt}]</span>,
 }
 
