@@ -127,7 +127,7 @@ func retryWait(method string, try int, err error) (time.Duration, bool) {
 	var e *Error
 	errors.As(err, &e)
 	if e != nil && e.Status == http.StatusTooManyRequests {
-		return e.RetryAfter, e.Kind == ErrRateLimited && e.RetryAfter > 0
+		return e.RetryAfter, errors.Is(e, ErrRateLimited) && e.RetryAfter > 0
 	}
 	base := 200 * time.Millisecond << try
 	wait := base/2 + rand.N(base)
@@ -185,7 +185,7 @@ func (c *Client) once(ctx context.Context, req call, payload []byte) error {
 func (req call) answer(resp *http.Response, data []byte) error {
 	if resp.StatusCode >= 400 {
 		e := httpError(req.op, resp.StatusCode, resp.Header, data)
-		if req.gone && e.Kind == ErrNotFound {
+		if req.gone && errors.Is(e, ErrNotFound) {
 			e.Kind = ErrSandboxGone
 		}
 		return e

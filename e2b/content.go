@@ -31,7 +31,7 @@ type Content struct {
 
 // Read opens a file for streaming; ctx bounds the whole reading.
 func (f *Files) Read(ctx context.Context, path string, opts ReadOptions) (*Content, error) {
-	resp, err := f.sb.envd(ctx, http.MethodGet, "/files", f.query(path), func(r *http.Request) {
+	resp, err := f.sb.envd(ctx, http.MethodGet, "/files", f.query(path), func(r *http.Request) { //nolint:bodyclose // the caller closes it
 		// Asking for the bytes as they are gives a size; and compressing what
 		// passes through two proxies costs the sandbox more than it saves.
 		r.Header.Set("Accept-Encoding", "identity")

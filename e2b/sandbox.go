@@ -111,7 +111,7 @@ func isGone(err error) bool { return errors.Is(err, ErrSandboxGone) }
 // with it, and only the daemon's silence tells that from a bad network.
 func (s *Sandbox) cutShort(ctx context.Context, err error) error {
 	var e *Error
-	if !errors.As(err, &e) || e.Kind != ErrBusy && e.Kind != nil || ctx.Err() != nil {
+	if !errors.As(err, &e) || e.Kind != nil && !errors.Is(e, ErrBusy) || ctx.Err() != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

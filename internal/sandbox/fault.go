@@ -72,7 +72,7 @@ func kindOf(err error) string {
 		e2b.ErrNotFound: "not_found", e2b.ErrSandboxGone: "gone", e2b.ErrBusy: "busy", e2b.ErrInvalid: "invalid", e2b.ErrConflict: "conflict",
 	} {
 		var e *e2b.Error
-		if errors.As(err, &e) && e.Kind == kind {
+		if errors.As(err, &e) && errors.Is(e.Kind, kind) {
 			return word
 		}
 	}

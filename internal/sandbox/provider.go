@@ -183,13 +183,10 @@ func troubled(err error) bool {
 		var house *squad.Error
 		return !errors.As(err, &house)
 	}
-	switch e.Kind {
-	case e2b.ErrTimeout, e2b.ErrBusy:
-		return true
-	case nil:
+	if e.Kind == nil {
 		return e.Status == 0 || e.Status >= http.StatusInternalServerError
 	}
-	return false
+	return errors.Is(e, e2b.ErrTimeout) || errors.Is(e, e2b.ErrBusy)
 }
 
 // ambiguous says whether a create that failed so may have made a sandbox.
