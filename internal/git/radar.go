@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -104,26 +105,27 @@ func (d *Radar) learn(ctx context.Context, gitDir string, pairs []Pair) error {
 	return nil
 }
 
+// perScratch bounds how many merges leave their objects on disk at a time: where
+// many branches change one large file, each merge writes it again.
+const perScratch = 128
+
 // mergeMany spreads the pairs over the processors.
 func mergeMany(ctx context.Context, r *Runner, gitDir string, pairs []Pair) ([]MergeResult, error) {
-	if len(pairs) == 0 {
-		return nil, nil
-	}
-	scratch, err := NewScratch(gitDir)
-	if err != nil {
-		return nil, err
-	}
-	defer scratch.Close()
-	workers := min(runtime.GOMAXPROCS(0), 8, (len(pairs)+15)/16)
 	results := make([]MergeResult, len(pairs))
-	size := (len(pairs) + workers - 1) / workers
+	workers := min(runtime.GOMAXPROCS(0), 8)
+	size := max(16, min(perScratch, (len(pairs)+workers-1)/workers))
 	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
 	for start := 0; start < len(pairs); start += size {
 		end := min(start+size, len(pairs))
 		g.Go(func() error {
+			scratch, err := NewScratch(gitDir)
+			if err != nil {
+				return err
+			}
 			part, err := MergeTree(ctx, r, gitDir, scratch.Env(), pairs[start:end])
 			copy(results[start:], part)
-			return err
+			return errors.Join(err, scratch.Close())
 		})
 	}
 	return results, g.Wait()
