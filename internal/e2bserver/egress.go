@@ -213,12 +213,12 @@ func (c *outConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return c.Conn.Close()
+	return c.Close()
 }
 
 // serveInternal serves HTTP on one stream: squad.internal of that sandbox.
 func (s *Server) serveInternal(ctx context.Context, sandboxID string, c net.Conn) {
-	var h http.Handler = http.NotFoundHandler()
+	h := http.NotFoundHandler()
 	if s.cfg.Internal != nil {
 		h = s.cfg.Internal(sandboxID)
 	}

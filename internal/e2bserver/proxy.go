@@ -22,7 +22,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		allowOrigin(w.Header())
 		http.Error(w, squadMessage(err), http.StatusBadRequest)
-	case isData && !(isPreflight(r) && !t.byHost):
+	case isData && (t.byHost || !isPreflight(r)):
 		s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, t)))
 	case r.Method == http.MethodOptions:
 		preflight(w)

@@ -88,7 +88,7 @@ func TestRestart_RealSandboxesGoOn(t *testing.T) {
 
 func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2b")
+	dir, err := os.MkdirTemp("", "e2b") //nolint:usetesting // short: it holds unix sockets
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,14 +173,12 @@ func (s *Server) takeLayer(w http.ResponseWriter, r *http.Request) error {
 // outside its folder or is out of proportion. It is unpacked inside a sandbox
 // only, so that this is the second wall, not the first.
 func checkLayer(r io.Reader) error {
-	var in io.Reader = r
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return squad.Errorf(squad.CodeInvalid, "The upload is not a tar.gz archive")
 	}
 	defer zip.Close()
-	in = io.LimitReader(zip, maxUnpacked+1)
-	archive := tar.NewReader(in)
+	archive := tar.NewReader(io.LimitReader(zip, maxUnpacked+1))
 	var total int64
 	for n := 0; ; n++ {
 		h, err := archive.Next()

@@ -21,7 +21,7 @@ func TestBinary(t *testing.T) {
 		t.Skip("SKIPPED: set SQUAD_BIN to the built program (make test does)")
 	}
 	install(t)
-	dir, err := os.MkdirTemp("", "e2b") // short: it holds unix sockets
+	dir, err := os.MkdirTemp("", "e2b") //nolint:usetesting // short: it holds unix sockets
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func keys(_ context.Context, key string) (string, bool) {
 // Start starts a server, or skips the test where sandboxes cannot run.
 func Start(t testing.TB, change ...func(*e2bserver.Config)) *Stack {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2b") // short: it holds unix sockets
+	dir, err := os.MkdirTemp("", "e2b") //nolint:usetesting // short: it holds unix sockets
 	if err != nil {
 		t.Fatal(err)
 	}
