@@ -3,8 +3,11 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	squad "agentsquad"
+	"agentsquad/internal/agent"
 	"agentsquad/internal/git"
 	"agentsquad/internal/store"
 )
@@ -255,4 +258,26 @@ func (r *Runner) Diff(ctx context.Context, _ squad.Actor, taskID string) (squad.
 	}
 	d, err := git.DiffTrees(ctx, r.cfg.Git, dir, git.DiffOptions{From: e.BaseSHA, To: e.HeadSHA})
 	return toDiff(e.BaseSHA, e.HeadSHA, d), git.Explain(err, "diff")
+}
+
+// SendFrom writes a message of a turn's member: to another member by name, to
+// people, or to everybody.
+func (r *Runner) SendFrom(ctx context.Context, t agent.Turn, to, kind, text string) error {
+	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		address := "squad"
+		if to != "" && !strings.EqualFold(to, "squad") {
+			members, err := tx.Members(ctx, store.MemberFilter{SquadID: t.Execution.SquadID})
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(members, func(m squad.Member) bool { return strings.EqualFold(m.Name, to) })
+			if i < 0 {
+				return squad.NotFound("member", to)
+			}
+			address = "member:" + members[i].ID
+		}
+		return r.send(ctx, tx, squad.Message{
+			SquadID: t.Execution.SquadID, TaskID: t.Task.ID, ExecutionID: t.Execution.ID, From: "member:" + t.Member.ID, To: address, Kind: kind, Body: text,
+		})
+	})
 }
