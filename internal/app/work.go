@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"agentsquad"
 	"agentsquad/internal/agent"
@@ -29,10 +30,23 @@ func (a *App) buildGateway(context.Context) error {
 		Store: a.store, Events: a.events, Credentials: r.credentials, ReposDir: a.folder.path("repos"), Log: a.log,
 		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: a.folder.path("mirrors"), Runner: r.git, Auth: r.credentials.GitAuth, Log: a.log}),
 		Trees:   gateway.TreeConfig{Dir: a.folder.path("trees"), WriteImage: writeTree},
+		Egress:  a.cfg.Egress, Models: gateway.ModelConfig{Upstreams: a.upstreams()},
 	})
 	r.gateway = r.work.gateway
 	r.ports.Gateway, r.ports.Radar = r.work.gateway.Public(), r.work.gateway
 	return nil
+}
+
+// upstreams are the model APIs that the settings name in place of the providers'.
+func (a *App) upstreams() map[string]string {
+	m := map[string]string{}
+	if a.cfg.AnthropicBaseURL != "" {
+		m["anthropic"] = a.cfg.AnthropicBaseURL
+	}
+	if a.cfg.OpenAIBaseURL != "" {
+		m["openai"] = a.cfg.OpenAIBaseURL
+	}
+	return m
 }
 
 // writeTree makes the image of a checkout; inside, it belongs to the user.
@@ -51,11 +65,24 @@ func (a *App) buildRunner(context.Context) error {
 	r.work.runner = runner.New(runner.Config{
 		Store: a.store, Events: a.events, Life: a.life, Flows: r.work.flows, Sandboxes: r.sandboxes, Forges: r.forges, Git: r.git, Log: a.log,
 		Gateway: &runner.Outward{Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: a.cfg.PublicURL, Token: a.sandboxToken},
-		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}},
-		Owner:   a.cfg.Node + "/" + r.owner,
+		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}, squad.AgentACP: agent.ACP{}, squad.AgentLLM: a.builtIn()},
+		Owner:   a.cfg.Node + "/" + r.owner, Limits: runner.Limits{Running: a.cfg.MaxRunning},
 	})
 	r.ports.Runner, r.ports.Checkouts = r.work.runner, r.work.runner.Checkouts()
 	return nil
+}
+
+// builtIn is the built-in agent. Its model calls take the way of its sandbox: through
+// the gateway, which adds the key and keeps the books.
+func (a *App) builtIn() agent.LLM {
+	return agent.LLM{
+		Models: func(t agent.Turn) http.RoundTripper {
+			return agent.HandlerTransport{Handler: a.rooms.work.gateway.For(t.Execution.SandboxID)}
+		},
+		Send: func(ctx context.Context, t agent.Turn, to, kind, text string) error {
+			return a.rooms.work.runner.SendFrom(ctx, t, to, kind, text)
+		},
+	}
 }
 
 // sandboxToken makes the token with which a cloud sandbox reaches the gateway.
