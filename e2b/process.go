@@ -22,6 +22,7 @@ type Process struct {
 	out    sink
 	err    sink
 	next   func() (*pb.ProcessEvent, error)
+	begun  time.Time
 	done   chan struct{}
 
 	// set before done is closed
@@ -69,7 +70,7 @@ func (s *Sandbox) newProcess(ctx context.Context, opts CommandOptions) *Process 
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	p := &Process{
-		sb: s, ctx: inner, done: make(chan struct{}),
+		sb: s, ctx: inner, begun: time.Now(), done: make(chan struct{}),
 		out: sink{w: opts.Stdout, max: opts.MaxOutput}, err: sink{w: opts.Stderr, max: opts.MaxOutput},
 	}
 	p.cancel = func(cause error) { stop(); cancel(cause) }
@@ -134,6 +135,9 @@ func (p *Process) read(op string, timeout time.Duration) {
 	p.result.Stdout, p.result.Stderr = p.out.String(), p.err.String()
 	p.result.Truncated = p.out.cut || p.err.cut
 	switch cause := context.Cause(p.ctx); {
+	case end != nil && !end.Exited && timeout > 0 && time.Since(p.begun) >= timeout:
+		// The sandbox tells of the kill or of its reason, whichever comes first.
+		p.failure = &Error{Op: "read output", Kind: ErrTimeout, Message: "the command's time was over", Code: end.Status}
 	case end != nil:
 		p.result.ExitCode = int(end.ExitCode)
 		if end.ExitCode != 0 || !end.Exited {

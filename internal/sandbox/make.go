@@ -46,6 +46,9 @@ func (s *Service) make(ctx context.Context, p *provider, row squad.Sandbox, req 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err != nil {
+		if ambiguous(err) {
+			s.abandon(ctx, p, row)
+		}
 		return row, s.unmade(ctx, row, translate(err, p.name, "create sandbox"))
 	}
 	row, err = s.change(ctx, row.ID, squad.EventSandboxCreated, func(tx *store.Tx, r *squad.Sandbox) error {
@@ -125,19 +128,40 @@ func (s *Service) lastLook(ctx context.Context, p *provider, row squad.Sandbox, 
 	return nil, cause
 }
 
+// abandon ends at once what a create that was given up may have made. What comes
+// into being later is the sweep's.
+func (s *Service) abandon(ctx context.Context, p *provider, row squad.Sandbox) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	found, err := s.labelled(ctx, p, row)
+	for _, id := range found {
+		_, kill := p.Client.Kill(ctx, id)
+		err = errors.Join(err, kill)
+	}
+	if err != nil {
+		s.log.DebugContext(ctx, "abandoned sandbox is left to the sweep", "sandbox_id", row.ID, "error", err)
+	}
+}
+
+// labelled returns the provider's sandboxes that carry the row's label.
+func (s *Service) labelled(ctx context.Context, p *provider, row squad.Sandbox) (found []string, err error) {
+	label := map[string]string{LabelSandbox: row.ID, LabelInstall: s.cfg.Installation}
+	for info, err := range p.Client.List(ctx, e2b.ListOptions{Metadata: label}) {
+		if err != nil {
+			return found, err
+		}
+		found = append(found, info.ID)
+	}
+	return found, nil
+}
+
 // adopt looks for the sandbox that carries the row's label. Where there are
 // several, one is kept.
 func (s *Service) adopt(ctx context.Context, p *provider, row squad.Sandbox) (*e2b.Sandbox, error) {
 	var found []string
-	err := p.call(ctx, func(ctx context.Context) error {
-		found = found[:0]
-		for info, err := range p.Client.List(ctx, e2b.ListOptions{Metadata: map[string]string{LabelSandbox: row.ID, LabelInstall: s.cfg.Installation}}) {
-			if err != nil {
-				return err
-			}
-			found = append(found, info.ID)
-		}
-		return nil
+	err := p.call(ctx, func(ctx context.Context) (err error) {
+		found, err = s.labelled(ctx, p, row)
+		return err
 	})
 	if err != nil || len(found) == 0 {
 		return nil, err

@@ -24,7 +24,7 @@ func TestService_OnRealSandboxes(t *testing.T) {
 	}
 	defer st.Close()
 	s, err := sandbox.New(ctx, sandbox.Config{
-		Store: st, Pools: []sandbox.Pool{{Provider: "local", Min: 1}},
+		Store: st, Grace: time.Nanosecond, Pools: []sandbox.Pool{{Provider: "local", Min: 1}},
 		Providers: map[string]sandbox.Provider{"local": {Client: connect(t, stack.URL, false), Node: "here", Mounts: true}},
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func TestService_OnRealSandboxes(t *testing.T) {
 	if err != nil || len(forks) != 2 {
 		t.Fatalf("fork = %v, %v", forks, err)
 	}
-	if report, err := s.Sweep(ctx, "local"); err != nil || report.Lost+report.Orphans != 0 {
+	if report, err := s.Sweep(ctx, "local"); err != nil || report.Seen < 3 {
 		t.Errorf("sweep = %+v, %v", report, err)
 	}
 	if checks := s.Check(ctx); checks[0].Status != "ok" {
@@ -85,6 +85,9 @@ func TestService_OnRealSandboxes(t *testing.T) {
 		if err := s.Destroy(ctx, me, r.ID); err != nil {
 			t.Error(err)
 		}
+	}
+	if _, err := s.Sweep(ctx, "local"); err != nil { // a refill may have been cut short by stop
+		t.Error(err)
 	}
 	if left := stack.Runtime.List(); len(left) != 0 {
 		t.Errorf("%d sandboxes left over", len(left))
