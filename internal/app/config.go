@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -76,7 +75,7 @@ func Default() *Config {
 		Provider:        "auto",
 		E2BDomain:       "e2b.app",
 		E2BTimeout:      time.Hour,
-		MaxRunning:      max(4, 4*runtime.NumCPU()),
+		MaxRunning:      100,
 		MaxSandboxes:    256,
 		PoolMax:         8,
 		SandboxCPU:      2,

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentsquad"
+	"agentsquad/internal/gvisor"
 )
 
 // Examine is the doctor's report of this machine, for a server that need not
@@ -26,7 +27,8 @@ func Examine(ctx context.Context, cfg *Config, loadErr error) []squad.Check {
 		settings.Remedy = "`squad config` shows each setting and where it comes from"
 	}
 	checks := append([]squad.Check{settings}, machineChecks(cfg)...)
-	return append(checks, checkGit(ctx), checkNamespaces(), checkCgroups(), checkData(cfg))
+	checks = append(checks, checkGit(ctx), checkData(cfg))
+	return append(checks, probe(ctx, cfg)...)
 }
 
 // machineChecks are those that the server makes too.
@@ -119,39 +121,24 @@ func gitNewEnough(version string) bool {
 	return err1 == nil && err2 == nil && (ma > 2 || ma == 2 && mi >= 38)
 }
 
-// checkNamespaces says whether sandboxes can be made by this user.
-func checkNamespaces() squad.Check {
-	c := squad.Check{Name: "isolation", Status: checkOK, Detail: "runs as root"}
-	if os.Geteuid() == 0 {
-		return c
+// probe starts one real sandbox: nothing less proves that sandboxes run here.
+func probe(ctx context.Context, cfg *Config) []squad.Check {
+	if cfg.Provider == "e2b" {
+		return []squad.Check{{Name: "isolation", Status: checkSkipped, Detail: "sandboxes run at E2B"}}
 	}
-	c.Detail = "user namespaces are allowed"
-	for path, bad := range map[string]string{
-		"/proc/sys/kernel/unprivileged_userns_clone": "0", "/proc/sys/user/max_user_namespaces": "0",
-	} {
-		if v, err := readSecret(path); err == nil && v == bad {
-			c.Status, c.Detail = checkFailed, "user namespaces are switched off ("+path+" is "+v+")"
-			c.Remedy = "as root: sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=28633; or run squad as root"
+	report := gvisor.Probe(ctx)
+	var checks []squad.Check
+	for _, f := range report.Findings {
+		c := squad.Check{Name: "isolation: " + f.Name, Status: checkOK, Detail: f.Detail, Remedy: f.Remedy}
+		if !f.OK {
+			c.Status = checkWarning
+			if !report.Usable {
+				c.Status = checkFailed
+			}
 		}
+		checks = append(checks, c)
 	}
-	return c
-}
-
-func checkCgroups() squad.Check {
-	c := squad.Check{Name: "cgroups", Status: checkOK, Detail: "version 2"}
-	var st unix.Statfs_t
-	if err := unix.Statfs("/sys/fs/cgroup", &st); err != nil {
-		c.Status, c.Detail = checkWarning, "not mounted"
-	} else if st.Type != unix.CGROUP2_SUPER_MAGIC {
-		c.Status, c.Detail = checkWarning, "version 1 or mixed"
-	} else if err := unix.Access("/sys/fs/cgroup", unix.W_OK); err != nil {
-		c.Status, c.Detail = checkWarning, "version 2, not writable by this user"
-	}
-	if c.Status != checkOK {
-		c.Remedy = "run as root, or with a delegated cgroup: systemd-run --user --scope -p Delegate=yes squad up"
-		c.Detail += "; limits of sandboxes may not be enforced"
-	}
-	return c
+	return checks
 }
 
 func checkData(cfg *Config) squad.Check {
