@@ -1,13 +1,13 @@
 import { useDraggable, useDroppable } from '@dnd-kit/core'
 import { Check, GripVertical } from 'lucide-react'
-import { useMemo } from 'react'
+import { memo, useMemo } from 'react'
 import { cx } from '@/ui/cx'
 import { Card, type CardProps } from './Card'
 
-interface Props { card: CardProps; selected: boolean; selecting: boolean; onSelect: (id: string) => void; mark: 'above' | 'below' | undefined }
+interface Props extends CardProps { selected: boolean; selecting: boolean; onSelect: (id: string) => void; mark: 'above' | 'below' | undefined }
 
 /** A card that can be lifted: by its whole face with a pointer, by its grip with the keyboard. */
-export function BoardCard({ card, selected, selecting, onSelect, mark }: Props) {
+export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect, mark, ...card }: Props) {
   const { id, title } = card.task
   const drag = useDraggable({ id })
   const drop = useDroppable({ id })
@@ -37,4 +37,4 @@ export function BoardCard({ card, selected, selecting, onSelect, mark }: Props) 
       <div className={cx('rounded-lg', selected && 'ring-2 ring-accent')}><Card {...card} corner={corner} /></div>
     </div>
   )
-}
+})

@@ -52,7 +52,7 @@ export function BoardPage() {
             {!tasks ? <BoardSkeleton /> : COLUMNS.map(({ status, name }) => (
               <Column
                 key={status} status={status} name={name} tasks={columns[status]} cardOf={board.cardOf} selected={selected} onSelect={toggle}
-                onAdd={status === 'backlog' || status === 'todo' ? () => setAdding(status) : undefined}
+                onAdd={status === 'backlog' || status === 'todo' ? setAdding : undefined}
                 landing={drag.landing?.status === status ? (drag.landing.card ?? 'here') : undefined}
               />
             ))}

@@ -1,7 +1,7 @@
 import { useDroppable } from '@dnd-kit/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { Plus } from 'lucide-react'
-import { useRef } from 'react'
+import { memo, useRef } from 'react'
 import type { Task, TaskStatus } from '@/api/types'
 import { cx } from '@/ui/cx'
 import { BoardCard } from './BoardCard'
@@ -15,7 +15,8 @@ interface Props {
   cardOf: (task: Task) => CardProps
   selected: ReadonlySet<string>
   onSelect: (id: string) => void
-  onAdd?: (() => void) | undefined
+  /** Given where a task may be added. */
+  onAdd?: ((status: 'backlog' | 'todo') => void) | undefined
   /** The card at which a dragged one would land. */
   landing: { id: string; side: 'above' | 'below' } | 'here' | undefined
 }
@@ -23,7 +24,7 @@ interface Props {
 const TINTS: Record<TaskStatus, string> = { backlog: 'bg-faint', todo: 'bg-info', in_progress: 'bg-warn', in_review: 'bg-review', done: 'bg-ok' }
 
 /** One column. Only the cards in view exist, so hundreds cost as much as a dozen. */
-export function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd, landing }: Props) {
+export const Column = memo(function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd, landing }: Props) {
   const scroller = useRef<HTMLDivElement>(null)
   const drop = useDroppable({ id: columnId(status) })
   const list = useVirtualizer({
@@ -42,7 +43,7 @@ export function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd,
         <span aria-hidden className={cx('size-2 rounded-full', TINTS[status])} />
         <h2 className="text-sm font-semibold">{name}</h2>
         <span className="tabular text-xs text-faint">{tasks.length}</span>
-        {onAdd && <button type="button" aria-label={`Add a task to ${name}`} onClick={onAdd} className="ml-auto rounded-md p-1 text-faint hover:bg-hover hover:text-ink"><Plus aria-hidden className="size-4" /></button>}
+        {onAdd && <button type="button" aria-label={`Add a task to ${name}`} onClick={() => onAdd(status === 'backlog' ? 'backlog' : 'todo')} className="ml-auto rounded-md p-1 text-faint hover:bg-hover hover:text-ink"><Plus aria-hidden className="size-4" /></button>}
       </header>
       <div
         ref={(node) => { scroller.current = node; drop.setNodeRef(node) }} tabIndex={-1}
@@ -56,7 +57,7 @@ export function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd,
             return (
               <div key={item.key} data-index={item.index} ref={list.measureElement} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${item.start}px)` }}>
                 <BoardCard
-                  card={cardOf(task)} selected={selected.has(task.id)} selecting={selected.size > 0} onSelect={onSelect}
+                  {...cardOf(task)} selected={selected.has(task.id)} selecting={selected.size > 0} onSelect={onSelect}
                   mark={typeof landing === 'object' && landing.id === task.id ? landing.side : undefined}
                 />
               </div>
@@ -66,4 +67,4 @@ export function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd,
       </div>
     </section>
   )
-}
+})

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
+import { useCallback, useMemo } from 'react'
 import { pullsQuery } from '@/api/pulls'
 import { sandboxesQuery } from '@/api/sandboxes'
 import { conflictsQuery, membersQuery, repositoriesQuery } from '@/api/squads'
@@ -34,7 +34,7 @@ export function useBoard(squad: string) {
   const conflictByTask = useMemo(() => index(conflicts.data, (c) => c.task_id), [conflicts.data])
   const taskById = useMemo(() => index(tasks.data, (t) => t.id), [tasks.data])
 
-  const cardOf = (task: Task): CardProps => {
+  const cardOf = useCallback((task: Task): CardProps => {
     const execution = executionByTask.get(task.id)
     const waitsFor = task.status === 'done' ? 0 : (task.depends_on ?? []).filter((id) => taskById.get(id)?.status !== 'done').length
     return {
@@ -47,6 +47,6 @@ export function useBoard(squad: string) {
       repository: task.repository_id ? repositoryById.get(task.repository_id) : undefined,
       conflict: conflictByTask.get(task.id),
     }
-  }
+  }, [executionByTask, taskById, sandboxById, pullByTask, memberById, repositoryById, conflictByTask])
   return { tasks, members: members.data ?? [], repositories: repositories.data ?? [], taskById, cardOf }
 }

@@ -44,7 +44,7 @@ export class Stream {
     this.#config = {
       open: (url) => new EventSource(url, { withCredentials: true }),
       mayRetry: () => Promise.resolve(true),
-      soon: (run) => setTimeout(run, 60),
+      soon: (run) => setTimeout(run, 100),
       wait: (ms, run) => {
         const timer = setTimeout(run, ms)
         return () => clearTimeout(timer)
