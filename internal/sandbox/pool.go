@@ -15,7 +15,8 @@ type Pool struct {
 	Provider string
 	Template string
 	// Min wait at all times. Max is how many may wait after a burst, when as many
-	// are kept as were taken in the last minutes. Max below Min means Min.
+	// are kept as were taken in the last minutes. Max below Min means Min. With
+	// Min 0 a provider that costs money keeps none.
 	Min, Max int
 }
 
@@ -57,6 +58,9 @@ func newPools(configured []Pool, providers map[string]*provider) *pools {
 			c.Template = p.Template
 		}
 		c.Max = max(c.Max, c.Min)
+		if c.Min == 0 && p.PerVCPUSecond+p.PerGiBSecond > 0 {
+			c.Max = 0 // what waits costs money: only where it was asked for
+		}
 		ps.kinds[poolID{c.Provider, c.Template, ""}] = &pool{Pool: c}
 	}
 	return ps

@@ -81,60 +81,6 @@ func (s *Service) Sweep(ctx context.Context, providerName string) (Report, error
 	return w.Report, errors.Join(errs...)
 }
 
-// lease names the right to sweep a provider.
-func (p *provider) lease() string { return "sandboxes/" + p.name + "/" + p.Node }
-
-// hold is how long the lease outlives its holder: until the next pass and half
-// of another.
-func (w *sweep) hold() time.Duration { return w.cfg.SweepEvery + w.cfg.SweepEvery/2 }
-
-// take gets the lease of the provider.
-func (w *sweep) take(ctx context.Context) error {
-	return w.store.Tx(ctx, func(tx *store.Tx) error {
-		lease, mine, err := tx.AcquireLease(ctx, w.p.lease(), w.cfg.Owner, w.hold())
-		if err == nil && !mine {
-			err = squad.Errorf(squad.CodeStale, "sandboxes of provider %s are swept by %s", w.p.name, lease.Owner)
-		}
-		w.lease = lease
-		return err
-	})
-}
-
-// leave gives the leases back when this process stops, so that the next one
-// need not wait for them to run out.
-func (s *Service) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	err := s.store.Tx(ctx, func(tx *store.Tx) error {
-		for _, p := range s.providers {
-			lease, err := tx.Lease(ctx, p.lease())
-			if squad.CodeOf(err) == squad.CodeNotFound || err == nil && lease.Owner != s.cfg.Owner {
-				continue
-			}
-			if err == nil {
-				err = tx.ReleaseLease(ctx, lease)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		s.log.WarnContext(ctx, "give back leases of sandboxes", "error", err)
-	}
-}
-
-// fenced writes only while the lease is still ours, and keeps it so.
-func (w *sweep) fenced(ctx context.Context, f func(tx *store.Tx) error) error {
-	return w.store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.RenewLease(ctx, &w.lease, w.hold()); err != nil {
-			return err
-		}
-		return f(tx)
-	})
-}
-
 func (w *sweep) list(ctx context.Context) (map[string]e2b.SandboxInfo, error) {
 	label := map[string]string{LabelInstall: w.cfg.Installation}
 	if w.p.Node != "" {
@@ -168,6 +114,9 @@ func (w *sweep) observe(ctx context.Context, row squad.Sandbox, infos map[string
 		w.Stale++
 		w.metrics.reaped.WithLabelValues(w.p.name, "stale").Inc()
 		return w.destroy(ctx, squad.System(), row, "")
+	}
+	if w.unchanged(row, info) {
+		return nil
 	}
 	extend := false
 	err := w.fenced(ctx, func(tx *store.Tx) error {
@@ -209,6 +158,17 @@ func (w *sweep) observe(ctx context.Context, row squad.Sandbox, infos map[string
 	}
 	w.Extended++
 	return nil
+}
+
+// unchanged says that there is nothing to write about a sandbox: hundreds of
+// free ones are looked at twice a minute.
+func (w *sweep) unchanged(row squad.Sandbox, info e2b.SandboxInfo) bool {
+	state := squad.SandboxRunning
+	if info.State == e2b.StatePaused {
+		state = squad.SandboxPaused
+	}
+	return row.Status == state && w.p.rate(row) == 0 && float64(info.CPUCount) == row.CPU && info.MemoryMB == row.MemoryMB &&
+		row.ExpiresAt.Sub(info.EndAt).Abs() < time.Second && (state == squad.SandboxPaused || time.Until(info.EndAt) > w.p.Lifetime/2)
 }
 
 func (w *sweep) inUse(ctx context.Context, tx *store.Tx, row squad.Sandbox) bool {

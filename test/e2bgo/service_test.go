@@ -49,10 +49,12 @@ func TestService_OnRealSandboxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	me := squad.System()
+	asked := time.Now()
 	claimed, err := s.Create(ctx, me, squad.SandboxRequest{SquadID: sq.ID})
 	if err != nil || claimed.ID != row.ID {
 		t.Fatalf("the warm one was not taken: %+v, %v", claimed, err)
 	}
+	t.Logf("made in %d ms, handed out of the pool in %s", row.CreateMS, time.Since(asked).Round(time.Millisecond))
 	stop()
 	<-ended
 	if res, err := s.Execute(ctx, me, row.ID, squad.Command{Shell: "uname; whoami"}, nil); err != nil || res.Stdout != "Linux\nuser\n" {
