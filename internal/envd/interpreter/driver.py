@@ -161,6 +161,7 @@ def _serve():
             finally:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
         except BaseException as error:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             _fail(error)
         for k, v in before.items():
             if v is None:

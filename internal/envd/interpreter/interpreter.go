@@ -9,7 +9,7 @@
 // snippet runs at a time in a context; others wait. A caller that leaves stops
 // its snippet. Interpreters that die are started anew by the next snippet.
 //
-// Per living context three goroutines read its descriptors; they end with it.
+// Per living context four goroutines read its descriptors; they end with it.
 package interpreter
 
 import (
@@ -168,7 +168,7 @@ func (l *lines) send(v any) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.w.Write(append(data, '\n')); err != nil {
+	if _, err := l.w.Write(append(escaped(data), '\n')); err != nil {
 		return err
 	}
 	return http.NewResponseController(l.w).Flush()

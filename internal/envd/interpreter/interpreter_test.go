@@ -201,14 +201,16 @@ func TestPython_CallerThatLeavesStopsItsSnippetAndKeepsTheState(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "python3")
 	s.run(code("x = 5"))
-	ctx, cancel := context.WithCancel(t.Context())
-	res := s.post(ctx, "/execute", code("print('spinning')\nwhile True: pass"))
-	lines := bufio.NewScanner(res.Body)
-	for lines.Scan() && !strings.Contains(lines.Text(), "spinning") {
-	}
-	cancel()
-	if o := s.run(code("x")); len(o.results) != 1 || o.results[0].Text != "5" {
-		t.Fatalf("%+v", o)
+	for _, snippet := range []string{"print('begun')\nwhile True: pass", "import time\nprint('begun')\ntime.sleep(600)"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		res := s.post(ctx, "/execute", code(snippet))
+		lines := bufio.NewScanner(res.Body)
+		for lines.Scan() && !strings.Contains(lines.Text(), "begun") {
+		}
+		cancel()
+		if o := s.run(code("x")); len(o.results) != 1 || o.results[0].Text != "5" {
+			t.Fatalf("%s: %+v", snippet, o)
+		}
 	}
 }
 
@@ -216,13 +218,19 @@ func TestBash_KeepsItsShell(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "bash", "base64")
 	bash := func(text string) outcome { return s.run(map[string]any{"code": text, "language": "bash"}) }
+	if o := bash("echo ä€😀"); o.stdout != "ä€😀\n" || o.failed != nil {
+		t.Fatalf("%+v", o)
+	}
 	if o := bash("cd /tmp\nX='a b'\necho one; echo two >&2; false"); o.stdout != "one\n" || o.stderr != "two\n" || o.last != "end_of_execution" {
 		t.Fatalf("%+v", o)
 	}
 	if o := bash("pwd; echo \"$X\"; cat"); o.stdout != "/tmp\na b\n" {
 		t.Fatalf("%+v", o)
 	}
-	if o := bash("exit 3"); o.last != "unexpected_end_of_execution" {
+	if o := bash("echo 42; exit 3"); o.last != "end_of_execution" || o.stdout != "42\n" || o.failed == nil || o.failed.Value != "exit status 3" {
+		t.Fatalf("%+v", o)
+	}
+	if o := bash("echo \"[$X]\"; kill -9 $$"); o.last != "unexpected_end_of_execution" || o.stdout != "[]\n" {
 		t.Fatalf("%+v", o)
 	}
 	if o := s.run(map[string]any{"code": "echo $V", "language": "bash", "env_vars": map[string]string{"V": "it's"}}); o.stdout != "it's\n" {

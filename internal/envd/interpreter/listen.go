@@ -14,10 +14,13 @@ const maxEvent = 64 << 20 // one line of the driver; a picture, at most
 
 // event is something an interpreter did.
 type event struct {
-	kind string // stdout, stderr, end, or what the driver said
+	kind string // stdout, stderr, end, bye, or what the driver said
 	text string
 	raw  json.RawMessage
 }
+
+// last says whether the snippet is over.
+func (e event) last() bool { return e.kind == "end" || e.kind == "bye" }
 
 // message is the event as callers see it.
 func (e event) message() any {
@@ -41,10 +44,15 @@ type output struct {
 // listen starts the readers of a session.
 func (s *session) listen(stdout, stderr, words *os.File) {
 	outputs := []*output{{session: s, kind: "stdout", file: stdout}, {session: s, kind: "stderr", file: stderr}}
+	var readers sync.WaitGroup
 	for _, o := range outputs {
-		go o.read()
+		readers.Go(o.read)
 	}
-	go s.readWords(words, outputs)
+	readers.Go(func() { s.readWords(words, outputs) })
+	go func() {
+		readers.Wait()
+		close(s.silent)
+	}()
 }
 
 func (o *output) read() {
@@ -139,7 +147,7 @@ func (s *session) readWords(words *os.File, outputs []*output) {
 			o.drain()
 		}
 		e := event{kind: said.Type}
-		if said.Type != "end" {
+		if !e.last() {
 			e.raw = append(json.RawMessage(nil), lines.Bytes()...)
 		}
 		if !s.emit(e) {

@@ -14,7 +14,11 @@ import (
 
 // interruptWithin is how long a snippet whose caller left may take to stop
 // before its interpreter is ended.
-const interruptWithin = 3 * time.Second
+const (
+	interruptWithin = 5 * time.Second
+	interruptEvery  = 500 * time.Millisecond
+	drainWithin     = time.Second
+)
 
 // interpreter is one context. Its process comes and goes; its id stays.
 type interpreter struct {
@@ -36,6 +40,7 @@ type session struct {
 	child    Child
 	commands *os.File
 	events   chan event
+	silent   chan struct{} // closed when all it said has been read
 	quit     chan struct{} // closed by whoever ends it
 	once     sync.Once
 
@@ -91,17 +96,45 @@ func (i *interpreter) follow(ctx context.Context, s *session, send func(any) err
 	for {
 		select {
 		case e := <-s.events:
-			if e.kind == "end" {
+			if e.last() {
+				if e.kind == "bye" {
+					i.stop() // the snippet ended its own interpreter
+				}
 				return send(map[string]any{"type": "end_of_execution"})
 			}
 			if err := send(e.message()); err != nil {
 				return i.abandon(s, err)
 			}
 		case <-s.child.Done:
-			i.stop()
+			if i.drain(s, send) {
+				return send(map[string]any{"type": "end_of_execution"})
+			}
 			return errDied
 		case <-ctx.Done():
 			return i.abandon(s, ctx.Err())
+		}
+	}
+}
+
+// drain passes on what a dead interpreter said last, and tells whether the
+// snippet had ended before it died.
+func (i *interpreter) drain(s *session, send func(any) error) bool {
+	defer i.stop()
+	timer := time.NewTimer(drainWithin) // what it started may hold its output open
+	defer timer.Stop()
+	for {
+		select {
+		case e := <-s.events:
+			if e.last() {
+				return true
+			}
+			if send(e.message()) != nil {
+				return false
+			}
+		case <-s.silent:
+			return false
+		case <-timer.C:
+			return false
 		}
 	}
 }
@@ -113,15 +146,19 @@ func (i *interpreter) abandon(s *session, cause error) error {
 		i.stop()
 		return cause
 	}
-	s.child.Interrupt()
 	timer := time.NewTimer(interruptWithin)
 	defer timer.Stop()
+	again := time.NewTicker(interruptEvery) // the first may come before the snippet has begun
+	defer again.Stop()
+	s.child.Interrupt()
 	for {
 		select {
 		case e := <-s.events:
-			if e.kind == "end" {
+			if e.last() {
 				return cause
 			}
+		case <-again.C:
+			s.child.Interrupt()
 		case <-s.child.Done:
 			i.stop()
 			return cause
@@ -210,7 +247,7 @@ func (i *interpreter) start() (*session, error) {
 		closeAll(ours)
 		return nil, fmt.Errorf("start interpreter: %w", err)
 	}
-	s := &session{child: child, commands: ours[3], events: make(chan event), quit: make(chan struct{})}
+	s := &session{child: child, commands: ours[3], events: make(chan event), silent: make(chan struct{}), quit: make(chan struct{})}
 	s.listen(ours[0], ours[1], ours[2])
 	return s, nil
 }
