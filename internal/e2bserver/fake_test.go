@@ -148,6 +148,9 @@ func (m *fakeMachine) serve(w http.ResponseWriter, r *http.Request) {
 	case "/stream":
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
+	case "/swallow":
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(io.Discard, r.Body)
 	case "/cookie":
 		w.Header().Set("Set-Cookie", "a=b; Domain=example.com; Path=/")
 	default:

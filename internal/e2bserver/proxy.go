@@ -89,7 +89,6 @@ func (s *Server) dataPlane() http.Handler {
 		defer cancel(nil)
 		// The streams of a run end with it; a client learns at once.
 		defer context.AfterFunc(rt.run.ctx, func() { cancel(context.Cause(rt.run.ctx)) })()
-		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has it anyway
 		forward.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
