@@ -9,6 +9,16 @@ import './index.css'
 import { ConfirmProvider } from './ui/Confirm'
 import { Toasts } from './ui/Toasts'
 
+// After an upgrade of the server the files of the old page are gone: load the new
+// page, once.
+addEventListener('vite:preloadError', (event) => {
+  const at = Number(sessionStorage.getItem('squad.reloaded') ?? 0)
+  if (Date.now() - at < 30_000) return
+  sessionStorage.setItem('squad.reloaded', String(Date.now()))
+  event.preventDefault()
+  location.reload()
+})
+
 const root = document.getElementById('root')
 if (!root) throw new Error('index.html has no #root')
 

@@ -62,6 +62,27 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     await shoot(second.page, 'flow-board-review')
   })
 
+  await t.test('its sandbox opens a shell and shows its files', async () => {
+    await page.getByRole('radio', { name: 'Shell' }).click()
+    const shell = page.getByTestId('shell')
+    await shell.getByText(/[$#]/).first().waitFor(LONG)
+    await page.keyboard.type('echo sum-$((40 + 2))\n')
+    await shell.getByText('sum-42').first().waitFor()
+    await page.getByRole('tab', { name: 'Files' }).click()
+    await page.getByRole('button', { name: /hello\.txt/ }).click()
+    await page.getByText('hello from Ada').waitFor()
+    await page.getByRole('tab', { name: 'Changes' }).click()
+    await page.getByRole('region', { name: 'hello.txt' }).getByText('hello from Ada').first().waitFor()
+  })
+
+  await t.test('a message reaches the conversation', async () => {
+    await page.getByRole('tab', { name: 'Conversations' }).click()
+    await second.page.goto(page.url())
+    await second.page.getByRole('textbox', { name: 'Write to Ada' }).waitFor()
+    await page.getByRole('log', { name: 'Conversation' }).or(page.getByText('Nobody has written yet')).first().waitFor()
+    await second.page.goto(`${server.url}/squads/${squad.id}/board`)
+  })
+
   await t.test('the diff is read and a line is commented', async () => {
     await page.getByRole('link', { name: /^Task #/ }).click()
     await page.getByRole('tab', { name: 'Changes' }).click()

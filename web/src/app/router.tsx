@@ -1,6 +1,6 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet } from '@tanstack/react-router'
+import { createRootRoute, type ErrorComponentProps, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet } from '@tanstack/react-router'
 import { BoardPage } from '@/board/BoardPage'
-import { Empty } from '@/ui/States'
+import { Empty, ErrorState } from '@/ui/States'
 import { Frame } from './Frame'
 import { Home } from './Home'
 import { SquadLayout } from './SquadLayout'
@@ -80,7 +80,11 @@ const tree = root.addChildren([
   frame.addChildren([home, system, squadRoute.addChildren([squadIndex, boardRoute, taskRoute, agents, workRoute, sandboxes, insights, settings])]),
 ])
 
-export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: false })
+export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: false, defaultErrorComponent: Broken })
+
+function Broken({ error, reset }: ErrorComponentProps) {
+  return <ErrorState error={error} what="This page" retry={reset} />
+}
 
 declare module '@tanstack/react-router' {
   interface Register { router: typeof router }

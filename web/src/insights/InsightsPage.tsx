@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { membersQuery } from '@/api/squads'
+import { conflictsQuery, membersQuery, repositoriesQuery } from '@/api/squads'
 import { gitOperationsQuery, insightsQuery, usageQuery } from '@/api/system'
 import { tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
@@ -25,6 +25,8 @@ export function InsightsPage() {
   const members = useQuery(membersQuery(squad.id))
   const tasks = useQuery(tasksQuery(squad.id))
   const git = useQuery(gitOperationsQuery)
+  const repositories = useQuery(repositoriesQuery(squad.id))
+  const conflicts = useQuery(conflictsQuery(squad.id, (repositories.data ?? []).map((each) => each.id)))
   const f = figures.data
   const memberName = (id: string) => members.data?.find((each) => each.id === id)?.name ?? 'someone who left'
   const taskName = (id: string) => {
@@ -40,12 +42,13 @@ export function InsightsPage() {
       <div tabIndex={0} role="region" aria-label="Figures" className="min-h-0 flex-1 overflow-y-auto">
         <div className="mx-auto max-w-6xl space-y-5 p-4 sm:p-6">
           {figures.isError && <ErrorState error={figures.error} what="The figures" retry={() => void figures.refetch()} />}
-          <dl className="grid grid-cols-2 gap-3 lg:grid-cols-5">
+          <dl className="grid grid-cols-2 gap-3 lg:grid-cols-6">
             <Figure name="Spent" value={f && usd(f.cost_usd)} about="models and sandboxes" />
             <Figure name="Tokens" value={f && compact(f.tokens_in + f.tokens_out)} about={f ? `${compact(f.tokens_out)} written` : ''} />
             <Figure name="Runs that succeeded" value={f && percent(f.executions.succeeded ?? 0, ended)} about={f ? `${ended} ended` : ''} />
             <Figure name="Sandbox start" value={f && (f.start_ms.count ? span(f.start_ms.p50) : '–')} about={f?.start_ms.count ? `95% under ${span(f.start_ms.p95)}` : 'none started'} />
             <Figure name="Length of a run" value={f && (f.duration_ms.count ? span(f.duration_ms.p50) : '–')} about={f?.duration_ms.count ? `95% under ${span(f.duration_ms.p95)}` : 'none ended'} />
+            <Figure name="Overlaps now" value={String(conflicts.data?.length ?? 0)} about={f ? `${f.pulls.merged ?? 0} merged, ${f.pulls.open ?? 0} open` : ''} />
           </dl>
           <Panel title="Cost by day">{byDay.data ? <DayBars rows={everyDay(byDay.data, period)} /> : <Skeleton className="h-48" />}</Panel>
           <div className="grid grid-cols-[minmax(0,1fr)] gap-5 lg:grid-cols-2">

@@ -59,6 +59,13 @@ describe('executions', () => {
     expect(active()?.[0]).toMatchObject({ step: 'clone', percent: 40 })
   })
 
+  test('git tells how far a clone is; an ended step does not turn the bar back', () => {
+    cache.setQueryData(keys.active(SQUAD), [anExecution({ id: 'e', step: 'clone' })])
+    const git = { id: 'g', kind: 'clone' as const, attempts: 1, duration_ms: 0, exit_code: 0, created_at: '' }
+    applyEvents(cache, [eventOf(1, 'git_operation', { ...git, status: 'running', percent: 60 }, { execution_id: 'e' }), eventOf(2, 'step', { step: 'sandbox', status: 'succeeded' }, { execution_id: 'e' })])
+    expect(active()?.[0]).toMatchObject({ step: 'clone', percent: 60 })
+  })
+
   test('their events are appended where someone watches', () => {
     cache.setQueryData<SquadEvent[]>(keys.events('e'), [])
     applyEvents(cache, [eventOf(1, 'log', { stream: 'stdout', text: 'a' }, { execution_id: 'e' }), eventOf(2, 'log', { stream: 'stdout', text: 'b' }, { execution_id: 'e' })])

@@ -38,6 +38,8 @@ export function withConflict(list: Conflict[] | undefined, conflict: Conflict, p
 
 type Dated = { id: string; updated_at: string }
 const notOlder = (old: Dated, next: Dated) => next.updated_at >= old.updated_at
+/** Git operations that are steps of the recipe and tell how far they are. */
+const GIT_STEPS = new Set(['clone', 'push'])
 const ACTIVE = new Set(['queued', 'running', 'waiting'])
 
 /** Applies a run of events, in order, to the cache. */
@@ -105,7 +107,10 @@ function applyRow(cache: QueryClient, event: SquadEvent): void {
       cache.setQueryData(keys.conflicts(squad), (list: Conflict[] | undefined) => withConflict(list, event.payload, event.type === 'conflict_detected'))
       return
     case 'step':
-      applyStep(cache, squad, event)
+      if (event.payload.status === 'running' || event.payload.status === 'retrying') applyProgress(cache, event, event.payload.step, event.payload.percent ?? 0)
+      return
+    case 'git_operation':
+      if (event.payload.status === 'running' && event.payload.percent && GIT_STEPS.has(event.payload.kind)) applyProgress(cache, event, event.payload.kind, event.payload.percent)
       return
     default:
       return
@@ -122,16 +127,13 @@ function applyExecution(cache: QueryClient, squad: string, row: Execution): void
   cache.setQueryData(keys.execution(row.id), (old: Execution | undefined) => old && row)
 }
 
-// A step's progress arrives more often than the row; it moves the bar at once.
-function applyStep(cache: QueryClient, squad: string, event: Extract<SquadEvent, { type: 'step' }>): void {
-  const { step, percent, status } = event.payload
-  if (status !== 'running' && status !== 'retrying') return
-  const move = (row: Execution): Execution => ({ ...row, step, percent: percent ?? 0 })
+// Progress arrives more often than the row; it moves the bar at once.
+function applyProgress(cache: QueryClient, event: SquadEvent, step: string, percent: number): void {
   const patch = (list: Execution[] | undefined) => {
     const at = list?.findIndex((row) => row.id === event.execution_id) ?? -1
     const row = list?.[at]
-    return list && row ? list.with(at, move(row)) : list
+    return list && row ? list.with(at, { ...row, step, percent }) : list
   }
-  cache.setQueryData(keys.active(squad), patch)
+  cache.setQueryData(keys.active(event.squad_id ?? ''), patch)
   if (event.task_id) cache.setQueryData(keys.executionsOf(event.task_id), patch)
 }

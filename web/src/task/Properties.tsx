@@ -1,14 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { GitBranch, TriangleAlert } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { conflictsQuery, membersQuery, repositoriesQuery } from '@/api/squads'
 import { tasksQuery } from '@/api/tasks'
 import type { Task } from '@/api/types'
 import { usd } from '@/format/number'
-import { Badge } from '@/ui/Badge'
 import { Field, Select } from '@/ui/Field'
 import { Time } from '@/ui/Time'
+import { Budget, Dependencies, Labels } from './PropertyFields'
 import { useTaskVerbs } from './useTaskVerbs'
 
 export function Properties({ task }: { task: Task }) {
@@ -44,18 +43,11 @@ export function Properties({ task }: { task: Task }) {
           </Select>
         )}
       </Field>
-      {(task.labels?.length ?? 0) > 0 && <Row name="Labels"><span className="flex flex-wrap gap-1">{task.labels?.map((label) => <Badge key={label}>{label}</Badge>)}</span></Row>}
+      <Labels key={(task.labels ?? []).join()} labels={task.labels ?? []} onChange={(labels) => change.mutate({ labels })} />
       {task.git_branch && <Row name="Branch"><span className="flex items-center gap-1.5 font-mono text-xs"><GitBranch aria-hidden className="size-3.5 text-faint" />{task.git_branch}</span></Row>}
       <Row name="Spent"><span className="tabular">{usd(task.cost_usd)}{task.budget?.task_usd ? <span className="text-faint"> of {usd(task.budget.task_usd)}</span> : null}</span></Row>
-      {before.length > 0 && (
-        <Row name="Waits for">
-          <ul className="space-y-1">
-            {before.map((each) => (
-              <li key={each.id}><Link to="/squads/$squadId/tasks/$number" params={{ squadId: task.squad_id, number: String(each.number) }} className={each.status === 'done' ? 'text-faint line-through' : 'hover:underline'}>#{each.number} {each.title}</Link></li>
-            ))}
-          </ul>
-        </Row>
-      )}
+      <Budget key={task.budget?.task_usd ?? 0} amount={task.budget?.task_usd} onChange={(amount) => change.mutate({ budget: { ...task.budget, task_usd: amount } })} />
+      <Dependencies task={task} before={before} tasks={tasks.data ?? []} onChange={(ids) => change.mutate({ depends_on: ids })} />
       {overlaps.map((overlap) => {
         const otherId = overlap.task_id === task.id ? overlap.other_task_id : overlap.task_id
         const other = tasks.data?.find((each) => each.id === otherId)

@@ -34,6 +34,7 @@ export function TaskPage() {
   return (
     <>
       <Header
+        name={`#${task.number} ${task.title}`}
         title={
           <span className="flex min-w-0 items-center gap-1.5">
             <Link to="/squads/$squadId/board" params={{ squadId: squad.id }} className="text-muted hover:text-ink">Board</Link>

@@ -49,6 +49,7 @@ export function WorkPage() {
   return (
     <>
       <Header
+        name={member.name}
         title={
           <span className="flex min-w-0 items-center gap-2">
             <Link to="/squads/$squadId/agents" params={{ squadId: squad.id }} className="text-muted hover:text-ink">Agents</Link>
