@@ -227,7 +227,7 @@ func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
 
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for range 200 {
+	for range 3000 {
 		if done() {
 			return
 		}

@@ -26,7 +26,7 @@ func contextUntil(t *testing.T, holds func() bool) (context.Context, context.Can
 
 func waitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for range 1000 {
+	for range 6000 {
 		if holds() {
 			return
 		}
