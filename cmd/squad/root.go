@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,9 @@ func run(e *env, args []string) int {
 	var code exitCode
 	if errors.As(err, &code) {
 		return int(code)
+	}
+	if strings.HasPrefix(err.Error(), "unknown command") { // cobra has no type for it
+		err = usageError{err}
 	}
 	e.complain(err)
 	return exitOf(err)
