@@ -149,7 +149,7 @@ func TestKill_RealServerDiesAtRandom(t *testing.T) {
 	if v, err := strconv.Atoi(os.Getenv("E2BGO_KILL_CREATES")); err == nil {
 		count = v
 	}
-	dir, err := os.MkdirTemp("", "kill") // short: it holds unix sockets
+	dir, err := os.MkdirTemp("", "kill") //nolint:usetesting // short: it holds unix sockets
 	if err != nil {
 		t.Fatal(err)
 	}
