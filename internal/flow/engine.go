@@ -78,6 +78,7 @@ type Engine struct {
 	mu        sync.Mutex
 	recipes   map[store.Recipe]func(Context) error
 	newest    map[string]int
+	onEnd     map[string]func(ctx context.Context, tx *store.Tx, end End) error
 	schedules []schedule
 	running   map[string]*run
 	held      map[string]int // flows being run, by queue
@@ -102,6 +103,7 @@ func New(cfg Config) *Engine {
 		cfg: cfg, store: cfg.Store, log: cfg.Log.With("owner", cfg.Owner),
 		wake: make(chan struct{}, 1), beat: make(chan struct{}, 1), herald: make(chan struct{}, 1),
 		recipes: map[store.Recipe]func(Context) error{}, newest: map[string]int{},
+		onEnd:   map[string]func(context.Context, *store.Tx, End) error{},
 		running: map[string]*run{}, held: map[string]int{},
 	}
 }
@@ -126,6 +128,15 @@ func (e *Engine) Register(name string, version int, fn func(Context) error) {
 	}
 	e.recipes[r] = fn
 	e.newest[name] = max(e.newest[name], version)
+}
+
+// OnEnd is [Config.OnEnd] for the flows of one name. It is also the way to learn
+// of an end that the function itself could not see: a panic, a version that
+// nobody has, a cancellation before it began. Call it before [Engine.Run].
+func (e *Engine) OnEnd(name string, f func(ctx context.Context, tx *store.Tx, end End) error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.onEnd[name] = f
 }
 
 // Start writes a flow in the caller's transaction; it begins when that commits.
@@ -217,10 +228,18 @@ func (e *Engine) Running() map[string]int {
 }
 
 func (e *Engine) ended(ctx context.Context, tx *store.Tx, end End) error {
-	if e.cfg.OnEnd == nil {
-		return nil
+	e.mu.Lock()
+	own := e.onEnd[end.Name]
+	e.mu.Unlock()
+	for _, f := range []func(context.Context, *store.Tx, End) error{e.cfg.OnEnd, own} {
+		if f == nil {
+			continue
+		}
+		if err := f(ctx, tx, end); err != nil {
+			return err
+		}
 	}
-	return e.cfg.OnEnd(ctx, tx, end)
+	return nil
 }
 
 // ring wakes dispatch here and on other nodes.

@@ -281,6 +281,32 @@ func TestDo_TimeoutOfOneTry(t *testing.T) {
 	}
 }
 
+// The row of what a flow works on ends with the flow, whatever ended it, and an
+// error there undoes both until it works.
+func TestOnEnd_CommitsWithTheEnd(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		n := newNode(t, s, nil)
+		n.Register("f", 1, func(flow.Context) error { panic("ouch") })
+		var calls atomic.Int64
+		n.OnEnd("f", func(ctx context.Context, tx *store.Tx, end flow.End) error {
+			if err := tx.SetSetting(ctx, end.ID, string(end.Status)); err != nil {
+				return err
+			}
+			if calls.Add(1) == 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		n.run()
+		n.start(flow.Spec{ID: "x", Name: "f"})
+		n.wait("x")
+		if v, err := s.Setting(t.Context(), "x"); err != nil || v != "failed" || calls.Load() != 2 {
+			t.Fatalf("%q after %d calls, %v", v, calls.Load(), err)
+		}
+	})
+}
+
 func TestDo_PanicIsAnError(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, open(t, freshURL(t, store.SQLite)), nil)
