@@ -112,3 +112,47 @@ func TestNew_OneProcessPerFolder(t *testing.T) {
 		t.Errorf("a relative folder: %v", err)
 	}
 }
+
+func TestOverlay_InMemory(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t, func(c *gvisor.Config) { c.Overlay = gvisor.OverlayMemory })
+	s := create(t, r, gvisor.Spec{Limits: gvisor.Limits{DiskMB: 32, MemoryMB: 512}})
+	if out, code, err := sh(t.Context(), s, "head -c 80000000 /dev/zero > /tmp/big"); err != nil || code == 0 {
+		t.Errorf("the limit does not hold: %v %s", err, out)
+	}
+	mustRun(t, s, "rm /tmp/big; echo kept > /home/user/f; echo u > /usr/local/bin/x")
+	if err := s.Pause(t.Context(), false); squad.CodeOf(err) != squad.CodeRule {
+		t.Errorf("pause without memory: %v", err)
+	}
+	if err := s.Pause(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustRun(t, s, "cat /home/user/f /usr/local/bin/x"); out != "kept\nu" {
+		t.Errorf("after resume: %q", out)
+	}
+	if stats, err := s.Stats(t.Context()); err != nil || stats.DiskBytes != 0 {
+		t.Errorf("on disk: %+v %v", stats, err)
+	}
+}
+
+// A sandbox can be paused and resumed again and again, in either way.
+func TestPause_ManyTimes(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	s := create(t, r, gvisor.Spec{})
+	for i, memory := range []bool{true, true, false, true, false} {
+		mustRun(t, s, fmt.Sprintf("echo %d >> /home/user/log", i))
+		if err := s.Pause(t.Context(), memory); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := mustRun(t, s, "tr -d '\\n' < /home/user/log"); out != "01234" {
+		t.Errorf("log %q", out)
+	}
+}

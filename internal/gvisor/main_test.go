@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	program := filepath.Join(dir, "envd")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "agentsquad/cmd/envd")
+	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", program, "agentsquad/cmd/envd")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if envdProgram == "" && build.Run() == nil {
 		envdProgram = program

@@ -64,6 +64,9 @@ const saveTimeout = 10 * time.Minute
 // Once begun it runs to its end, whatever becomes of ctx: a checkpoint cut short
 // leaves a sandbox that is neither saved nor running.
 func (s *Sandbox) save(ctx context.Context, dir string, memory, goOn bool) error {
+	if !memory && s.rt.cfg.Overlay == OverlayMemory {
+		return squad.Errorf(squad.CodeRule, "files alone cannot be kept of a sandbox that writes to memory; keep its memory too")
+	}
 	rec := s.record()
 	in := invocation{box: s.box, program: rec.runsc(), diskMB: rec.DiskMB, verb: "checkpoint"}
 	in.args = []string{"--image-path=" + dir, "--compression=none", "--exclude-committed-zero-pages"}

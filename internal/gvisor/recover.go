@@ -141,9 +141,13 @@ func (r *Runtime) killStrays(ctx context.Context) error {
 		}
 	}
 	var errs []error
-	for _, p := range runscProcesses(r.runsc.root) {
-		if !kept[p.id] {
-			errs = append(errs, killAndWait(ctx, p.pid, 0))
+	for again, passes := true, 0; again && passes < 5; passes++ { // one may have started another meanwhile
+		again = false
+		for _, p := range runscProcesses(r.runsc.root) {
+			if !kept[p.id] {
+				again = true
+				errs = append(errs, killAndWait(ctx, p.pid, 0))
+			}
 		}
 	}
 	return errors.Join(errs...)
