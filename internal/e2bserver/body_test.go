@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,41 @@ func TestProxy_CutUploadKeepsTheConnectionSound(t *testing.T) {
 	defer mu.Unlock()
 	if strings.Contains(said.String(), "panic") {
 		t.Errorf("the server said:\n%s", said.String())
+	}
+}
+
+// TestProxy_AnswerThatBeginsEarlyGetsTheWholeRequest has a server inside that
+// answers before the request has ended, as envd does when a command prints.
+func TestProxy_AnswerThatBeginsEarlyGetsTheWholeRequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newFakeHost())
+	id := r.create(alice, `{"templateID":"base"}`).SandboxID
+	web := httptest.NewServer(r.server)
+	t.Cleanup(web.Close)
+	for range 30 {
+		body, upload := io.Pipe()
+		go func() {
+			for range 5 {
+				_, _ = upload.Write(make([]byte, 1000))
+				runtime.Gosched()
+			}
+			_ = upload.Close()
+		}()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/early", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("E2b-Sandbox-Id", id)
+		req.Header.Set("E2b-Sandbox-Port", "8080")
+		resp, err := web.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || string(answer) != "5000 bytes, <nil>" {
+			t.Fatalf("answer %q: %v", answer, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -151,6 +152,11 @@ func (m *fakeMachine) serve(w http.ResponseWriter, r *http.Request) {
 	case "/swallow":
 		_ = http.NewResponseController(w).Flush()
 		_, _ = io.Copy(io.Discard, r.Body)
+	case "/early":
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_ = http.NewResponseController(w).Flush()
+		n, err := io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprintf(w, "%d bytes, %v", n, err)
 	case "/cookie":
 		w.Header().Set("Set-Cookie", "a=b; Domain=example.com; Path=/")
 	default:

@@ -62,6 +62,7 @@ type route struct {
 	run  *live
 	mask string
 	tls  bool // the server inside speaks TLS
+	body *watchedBody
 }
 
 // internalRoutes are for the host only.
@@ -85,6 +86,7 @@ func (s *Server) dataPlane() http.Handler {
 			s.refuse(w, r, t, err)
 			return
 		}
+		rt.body = watchBody(r)
 		ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), routeKey{}, rt))
 		defer cancel(nil)
 		// The streams of a run end with it; a client learns at once.
@@ -179,6 +181,7 @@ func rewrite(p *httputil.ProxyRequest) {
 // sets no cookie, and is no document there: scripts in it run nowhere.
 func guardResponse(resp *http.Response) error {
 	rt := resp.Request.Context().Value(routeKey{}).(route)
+	rt.body.wait(resp.Request.Context())
 	if !rt.byHost {
 		resp.Header.Del("Set-Cookie")
 		resp.Header.Set("Content-Security-Policy", "sandbox")

@@ -9,6 +9,7 @@ const require = createRequire(process.cwd() + '/')
 const tell = (event) => fs.writeSync(4, JSON.stringify(event) + '\n')
 const scope = vm.createContext(Object.assign(Object.create(globalThis), { require, console, process, Buffer, fetch, setTimeout, clearTimeout, setInterval, clearInterval, URL, TextEncoder, TextDecoder }))
 let count = 0
+process.on('SIGINT', () => {}) // an interrupt is for the code, never for us
 
 async function run(code, env) {
   tell({ type: 'number_of_executions', execution_count: ++count })
@@ -17,7 +18,7 @@ async function run(code, env) {
   try {
     let value
     try {
-      value = await vm.runInContext(code, scope, { filename: `cell ${count}` })
+      value = await vm.runInContext(code, scope, { filename: `cell ${count}`, breakOnSigint: true })
     } catch (e) {
       // Top-level await needs a function around it.
       if (!(e?.name === 'SyntaxError' && /await/.test(code))) throw e

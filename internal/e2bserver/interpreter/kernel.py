@@ -8,6 +8,7 @@ import io
 import json
 import linecache
 import os
+import signal
 import sys
 import traceback
 
@@ -71,6 +72,7 @@ def run(code, env):
     name = f"<cell {count}>"
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         tree = ast.parse(code, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, name, "exec"), scope)
@@ -81,22 +83,25 @@ def run(code, env):
                 tell(**result_of(value, True))
         figures()
     except BaseException as e:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         frames = traceback.extract_tb(e.__traceback__)
         inner = [f for f in frames if f.filename != __file__]
         text = "".join(["Traceback (most recent call last):\n"] + traceback.format_list(inner) + traceback.format_exception_only(type(e), e))
         tell(type="error", name=type(e).__name__, value=str(e), traceback=text)
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.environ.clear()
         os.environ.update(saved)
 
 
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the code, never for us
 scope["display"] = display
 for line in requests:
     request = json.loads(line)
     try:
         run(request["code"], request.get("env") or {})
-    except KeyboardInterrupt:
-        tell(type="error", name="KeyboardInterrupt", value="", traceback="KeyboardInterrupt")
+    except KeyboardInterrupt:  # it came between two lines of ours
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     mark = request["mark"].encode()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

@@ -52,9 +52,16 @@ class Kernel:
                 os.close(fd)
             self.process = None
 
-    def interrupt(self):
-        if self.process is not None:
-            os.killpg(self.process.pid, signal.SIGINT)
+    def interrupt(self, how=signal.SIGINT):
+        process = self.process
+        if process is not None:
+            try:
+                os.killpg(process.pid, how)
+            except ProcessLookupError:
+                pass
+
+    def kill(self):
+        self.interrupt(signal.SIGKILL)
 
     def run(self, code, env, extra, emit):
         with self.lock:
@@ -275,33 +282,36 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
         self.end_headers()
-        gone = []
+        gone, done = threading.Event(), threading.Event()
 
         def emit(event):
             data = json.dumps(event).encode() + b"\n"
             try:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             except OSError:
-                if not gone:  # nobody reads: the run is not wanted any more
-                    gone.append(True)
-                    kernel.interrupt()
+                gone.set()
 
-        watch = threading.Thread(target=self.watch, args=(kernel, gone), daemon=True)
-        watch.start()
-        kernel.run(body.get("code") or "", env, body.get("env_vars") or {}, emit)
-        gone.append(True)
+        threading.Thread(target=self.watch, args=(kernel, gone, done), daemon=True).start()
+        try:
+            kernel.run(body.get("code") or "", env, body.get("env_vars") or {}, emit)
+        finally:
+            done.set()
         emit({"type": "end_of_execution"})
         self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
 
-    def watch(self, kernel, gone):
-        """Interrupts a silent run whose caller has gone away."""
-        while not gone:
-            if select.select([self.connection], [], [], 1)[0]:
-                if not gone:
-                    gone.append(True)
-                    kernel.interrupt()
+    def watch(self, kernel, gone, done):
+        """Ends a run whose caller has gone away: interrupts, and then by force."""
+        while not done.is_set() and not gone.is_set():
+            if select.select([self.connection], [], [], 0.5)[0]:
+                gone.set()
+        for _ in range(40):
+            if done.is_set():
                 return
+            kernel.interrupt()
+            done.wait(0.25)
+        if not done.is_set():
+            kernel.kill()
 
     def do_GET(self):
         self.serve("GET")
