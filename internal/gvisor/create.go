@@ -83,7 +83,7 @@ func (r *Runtime) launch(ctx context.Context, rec record) (*Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.StartTimeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
-		s.finish(ctx, squad.SandboxError, err.Error())
+		s.clean(ctx, err.Error())
 		return nil, userError(squad.CodeProvider, err, "sandbox %s could not be started", rec.ID)
 	}
 	return s, nil

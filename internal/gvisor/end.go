@@ -75,7 +75,7 @@ func (s *Sandbox) died(p *process) {
 		reason = outOfMemory
 	}
 	s.rt.cfg.Log.Warn("sandbox died", "sandbox_id", s.id, "reason", reason)
-	s.finish(context.Background(), squad.SandboxError, reason)
+	s.clean(context.Background(), reason)
 	if s.rt.cfg.OnChange != nil {
 		s.rt.cfg.OnChange(s.Info())
 	}
@@ -89,6 +89,14 @@ func (s *Sandbox) Kill(ctx context.Context) error {
 	}
 	defer s.end()
 	return s.finish(ctx, squad.SandboxTerminated, "")
+}
+
+// clean ends a sandbox that failed; what cannot be removed now is left to the
+// next recovery and logged. The caller holds the turn.
+func (s *Sandbox) clean(ctx context.Context, reason string) {
+	if err := s.finish(ctx, squad.SandboxError, reason); err != nil {
+		s.rt.cfg.Log.Error("clean up sandbox", "sandbox_id", s.id, "error", err)
+	}
 }
 
 // finish ends the sandbox for good. The caller holds the turn.

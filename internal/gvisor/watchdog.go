@@ -47,9 +47,7 @@ func (s *Sandbox) exhaust(ctx context.Context, pid int) {
 		return
 	}
 	s.rt.cfg.Log.Warn("sandbox died", "sandbox_id", s.id, "reason", outOfMemory)
-	if err := s.finish(ctx, squad.SandboxError, outOfMemory); err != nil {
-		s.rt.cfg.Log.Error("clean up sandbox", "sandbox_id", s.id, "error", err)
-	}
+	s.clean(ctx, outOfMemory)
 	if s.rt.cfg.OnChange != nil {
 		s.rt.cfg.OnChange(s.Info())
 	}

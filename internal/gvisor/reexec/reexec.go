@@ -7,6 +7,7 @@
 package reexec
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,7 @@ func Dispatch() {
 		return
 	}
 	if err := joinCgroups(); err != nil {
-		os.Stderr.WriteString("join cgroup: " + err.Error() + "\n")
+		fmt.Fprintln(os.Stderr, "join cgroup:", err)
 		os.Exit(ExitCgroup)
 	}
 	if isRootlessRestore(os.Args) {
@@ -54,8 +55,8 @@ func Dispatch() {
 
 // joinCgroups moves this process into the cgroups named by the environment.
 func joinCgroups() error {
-	dirs := os.Getenv(CgroupEnv)
-	if dirs == "" {
+	dirs, ok := os.LookupEnv(CgroupEnv)
+	if !ok || dirs == "" {
 		return nil
 	}
 	_ = os.Unsetenv(CgroupEnv)
