@@ -103,6 +103,7 @@ func New(cfg Config) *Runner {
 	r := &Runner{cfg: cfg, bell: make(chan struct{}, 1), turns: map[string]*liveTurn{}}
 	cfg.Flows.Register(flowExecution, 1, r.execute)
 	cfg.Flows.Register(flowCleanup, 1, r.cleanup)
+	cfg.Flows.OnEnd(flowExecution, r.ended)
 	return r
 }
 

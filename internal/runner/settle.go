@@ -78,6 +78,25 @@ func (r *Runner) fail(ctx context.Context, id string, cause error) error {
 	})
 }
 
+// ended sees to it that no execution stays open when its flow could not end it: a
+// panic, or a recipe that this version no longer has.
+func (r *Runner) ended(ctx context.Context, tx *store.Tx, end flow.End) error {
+	e, err := tx.Execution(ctx, end.ID)
+	if err != nil || e.Status.Final() {
+		return ignoreNotFound(err)
+	}
+	cause := orElse(end.Error, "the execution's flow ended as "+string(end.Status))
+	if e, err = r.cfg.Life.MoveExecution(ctx, tx, e.ID, squad.ExecutionFailed, func(e *squad.Execution) {
+		e.Error, e.ErrorCode = cause, squad.CodeInternal
+	}); err != nil {
+		return err
+	}
+	if _, err := r.cfg.Life.Move(ctx, tx, e.TaskID, squad.TaskInProgress, squad.FlagFailed, cause); err != nil && squad.CodeOf(err) != squad.CodeConflict {
+		return err
+	}
+	return r.startCleanup(ctx, tx, e, false)
+}
+
 // again says whether another attempt from the last checkpoint may go better. What a
 // person must mend first (a missing repository, a budget, a rule) is not tried again.
 func again(cause error) bool {
