@@ -22,11 +22,11 @@ func FuzzFilters_AnyQueryIsAnsweredOrRefused(f *testing.F) {
 	for _, q := range []string{"limit=5&after=abc", "status=todo,done&q=%25_%5C", "after=MDE5&newest=1", "squad_id=%00", "q=\xff\xfe", "limit=99999999999999999999"} {
 		f.Add(q)
 	}
+	h := newHouse(f)
 	f.Fuzz(func(t *testing.T, query string) {
 		if _, err := url.ParseQuery(query); err != nil || strings.ContainsAny(query, " #") {
 			t.Skip()
 		}
-		h := newHouse(t)
 		for _, path := range []string{"/tasks?", "/events?", "/messages?", "/sandboxes?", "/audit?"} {
 			u, err := url.Parse(api.Prefix + path + query)
 			if err != nil {
@@ -45,8 +45,8 @@ func FuzzBody_AnyTaskIsMadeOrRefused(f *testing.F) {
 	for _, b := range []string{`{"squad_id":"x","title":"y"}`, `{"title":"\u0000"}`, `{"priority":1e400}`, `null`, `{"labels":[null]}`, `{"budget":{"task_usd":-1}}`} {
 		f.Add([]byte(b))
 	}
+	h := newHouse(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		h := newHouse(t)
 		r := httptest.NewRequest(http.MethodPost, api.Prefix+"/tasks", strings.NewReader(string(body)))
 		r.Header.Set("Content-Type", "application/json")
 		if w := serve(h, r); w.Code >= 500 {

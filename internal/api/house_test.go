@@ -24,7 +24,7 @@ import (
 
 // house is a real server over a real store and a real local forge.
 type house struct {
-	t      *testing.T
+	t      testing.TB
 	url    string
 	store  *store.Store
 	events *event.Log
@@ -39,7 +39,7 @@ type person struct {
 	token string
 }
 
-func newHouse(t *testing.T, adjust ...func(*api.Config)) *house {
+func newHouse(t testing.TB, adjust ...func(*api.Config)) *house {
 	t.Helper()
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(dir, "squad.db")})
@@ -119,8 +119,8 @@ func (h *house) task(s squad.Squad, title string) squad.Task {
 }
 
 // must unwraps a result of a call that has to succeed.
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func (h *house) request(method, path string, body string, header http.Header) (*
 func bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
 // problem reads problem JSON.
-func problem(t *testing.T, body string) api.Problem {
+func problem(t testing.TB, body string) api.Problem {
 	t.Helper()
 	var p api.Problem
 	d := json.NewDecoder(bytes.NewReader([]byte(body)))
