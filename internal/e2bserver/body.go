@@ -21,8 +21,10 @@ const bodyPatience = 2 * time.Second
 // (full duplex) is left to HTTP/2, which does so safely.
 type watchedBody struct {
 	io.ReadCloser
-	once  sync.Once
 	ended chan struct{}
+
+	mu  sync.Mutex
+	err error // that ended it; the server may close the body from then on
 }
 
 // watchBody prepares a request whose body is to be waited for.
@@ -35,11 +37,18 @@ func watchBody(r *http.Request) *watchedBody {
 	return b
 }
 
-// Read implements [io.Reader].
+// Read implements [io.Reader]. Once ended it stays so, whatever the server does
+// with the body meanwhile: a transport looks twice for the end.
 func (b *watchedBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.once.Do(func() { close(b.ended) })
+		b.err = err
+		close(b.ended)
 	}
 	return n, err
 }

@@ -57,7 +57,7 @@ func TestProxy_AnswerThatBeginsEarlyGetsTheWholeRequest(t *testing.T) {
 	id := r.create(alice, `{"templateID":"base"}`).SandboxID
 	web := httptest.NewServer(r.server)
 	t.Cleanup(web.Close)
-	for range 30 {
+	for i := range 60 {
 		body, upload := io.Pipe()
 		go func() {
 			for range 5 {
@@ -69,6 +69,9 @@ func TestProxy_AnswerThatBeginsEarlyGetsTheWholeRequest(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/early", body)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			req.ContentLength = 5000
 		}
 		req.Header.Set("E2b-Sandbox-Id", id)
 		req.Header.Set("E2b-Sandbox-Port", "8080")
