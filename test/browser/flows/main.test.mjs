@@ -20,7 +20,7 @@ after(async () => {
 const LONG = { timeout: 120_000 }
 
 test('from a task to its merge', { timeout: 300_000 }, async (t) => {
-  const { squad } = await makeSquad(server)
+  const { squad, member } = await makeSquad(server)
   const { page, troubles } = await newTab(browser)
   const second = await newTab(browser)
 
@@ -40,6 +40,16 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     await page.getByRole('textbox', { name: 'Quick add a task' }).fill('Say hello to the world')
     await page.keyboard.press('Enter')
     for (const tab of [page, second.page]) await tab.getByRole('region', { name: /^Todo, 1 tasks/ }).getByRole('link', { name: 'Say hello to the world' }).waitFor()
+  })
+
+  await t.test('a message to the agent is in both browsers', async () => {
+    const conversation = `${server.url}/squads/${squad.id}/agents/${member.id}?tab=conversations`
+    for (const tab of [page, second.page]) await tab.goto(conversation)
+    await second.page.getByText('Nobody has written yet').waitFor()
+    await page.getByRole('textbox', { name: 'Write to Ada' }).fill('Please be *brief*.')
+    await page.keyboard.press('Enter')
+    for (const tab of [page, second.page]) await tab.getByRole('log', { name: 'Conversation' }).getByText('brief').waitFor()
+    for (const tab of [page, second.page]) await tab.goto(`${server.url}/squads/${squad.id}/board`)
   })
 
   await t.test('it starts from its page and is watched live', async () => {
@@ -75,14 +85,6 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     await page.getByRole('region', { name: 'hello.txt' }).getByText('hello from Ada').first().waitFor()
   })
 
-  await t.test('a message reaches the conversation', async () => {
-    await page.getByRole('tab', { name: 'Conversations' }).click()
-    await second.page.goto(page.url())
-    await second.page.getByRole('textbox', { name: 'Write to Ada' }).waitFor()
-    await page.getByRole('log', { name: 'Conversation' }).or(page.getByText('Nobody has written yet')).first().waitFor()
-    await second.page.goto(`${server.url}/squads/${squad.id}/board`)
-  })
-
   await t.test('the diff is read and a line is commented', async () => {
     await page.getByRole('link', { name: /^Task #/ }).click()
     await page.getByRole('tab', { name: 'Changes' }).click()
@@ -110,6 +112,8 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     await shoot(second.page, 'flow-board-done')
     const { items } = await server.api(`/tasks?squad_id=${squad.id}`)
     assert.equal(items[0].status, 'done')
+    await page.goto(`${server.url}/tasks/${items[0].number}`)
+    await page.getByRole('heading', { name: 'Say hello to the world' }).waitFor()
   })
 
   assert.deepEqual([...troubles, ...second.troubles], [])

@@ -1,6 +1,7 @@
 // Keys of the query cache. The stream's reducer writes to the same ones.
 export const keys = {
   me: ['me'] as const,
+  shortcut: (noun: string, ref: string) => ['shortcut', noun, ref] as const,
   squads: ['squads'] as const,
   members: (squad: string) => ['members', squad] as const,
   repositories: (squad: string) => ['repositories', squad] as const,

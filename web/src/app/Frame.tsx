@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { Outlet, useNavigate, useRouter } from '@tanstack/react-router'
-import { useEffect, useRef } from 'react'
 import { Problem } from '@/api/client'
 import { meQuery } from '@/api/me'
 import { LiveProvider } from '@/live/LiveProvider'
 import { Spinner } from '@/ui/Spinner'
 import { ErrorState } from '@/ui/States'
+import { Once } from './Once'
 import { Palette } from './Palette'
 import { Sidebar } from './Sidebar'
 
@@ -30,17 +30,9 @@ export function Frame() {
   )
 }
 
-// Goes once. <Navigate> would go again at each change of the location, and the
-// sign-in page, loaded by need, would never come to be shown.
 function ToSignIn() {
   const navigate = useNavigate()
   const { pathname, search } = useRouter().latestLocation
-  const went = useRef(false)
-  useEffect(() => {
-    if (went.current) return
-    went.current = true
-    const back = pathname === '/' ? {} : { to: pathname }
-    void navigate({ to: '/sign-in', search: 'signin' in search ? { expired: true } : back, replace: true })
-  }, [navigate, pathname, search])
-  return null
+  const back = pathname === '/' ? {} : { to: pathname }
+  return <Once go={() => void navigate({ to: '/sign-in', search: 'signin' in search ? { expired: true } : back, replace: true })} />
 }

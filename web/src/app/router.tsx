@@ -3,6 +3,7 @@ import { BoardPage } from '@/board/BoardPage'
 import { Empty, ErrorState } from '@/ui/States'
 import { Frame } from './Frame'
 import { Home } from './Home'
+import { Shortcut } from './Shortcut'
 import { SquadLayout } from './SquadLayout'
 
 export interface SignInSearch { to?: string; expired?: boolean }
@@ -22,6 +23,8 @@ const signin = createRoute({ getParentRoute: () => root, path: '/sign-in', compo
 const frame = createRoute({ getParentRoute: () => root, id: 'frame', component: Frame })
 const home = createRoute({ getParentRoute: () => frame, path: '/', component: Home })
 const system = createRoute({ getParentRoute: () => frame, path: '/system', component: lazyRouteComponent(() => import('@/system/SystemPage'), 'SystemPage') })
+const toTask = createRoute({ getParentRoute: () => frame, path: '/tasks/$ref', component: () => <Shortcut noun="tasks" /> })
+const toPull = createRoute({ getParentRoute: () => frame, path: '/pulls/$ref', component: () => <Shortcut noun="pulls" /> })
 
 export const squadRoute = createRoute({ getParentRoute: () => frame, path: '/squads/$squadId', component: SquadLayout })
 const squadIndex = createRoute({ getParentRoute: () => squadRoute, path: '/', component: ToBoard })
@@ -77,7 +80,7 @@ const settings = createRoute({ getParentRoute: () => squadRoute, path: '/setting
 
 const tree = root.addChildren([
   signin,
-  frame.addChildren([home, system, squadRoute.addChildren([squadIndex, boardRoute, taskRoute, agents, workRoute, sandboxes, insights, settings])]),
+  frame.addChildren([home, system, toTask, toPull, squadRoute.addChildren([squadIndex, boardRoute, taskRoute, agents, workRoute, sandboxes, insights, settings])]),
 ])
 
 export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: false, defaultErrorComponent: Broken })

@@ -1,4 +1,4 @@
-import { Bot, CircleHelp, Eye, GitBranch, Globe, Info, Lightbulb, type LucideIcon, Pencil, Search, SquareTerminal, Waypoints, Wrench } from 'lucide-react'
+import { Bot, Check, CircleHelp, Eye, GitBranch, Globe, Info, Lightbulb, type LucideIcon, Pencil, Search, SquareTerminal, Waypoints, Wrench } from 'lucide-react'
 import { memo, useState } from 'react'
 import type { GitProgress, StepProgress, ToolCall } from '@/api/types'
 import { span } from '@/format/time'
@@ -69,11 +69,11 @@ function Line({ icon: Icon, at, children }: { icon: LucideIcon; at: string; chil
 }
 
 function StepWords({ step }: { step: StepProgress }) {
-  const tone = step.status === 'failed' ? 'danger' : step.status === 'succeeded' ? 'ok' : 'warn'
+  const tone = step.status === 'failed' ? 'danger' : 'warn'
   return (
     <>
       <span className="font-medium text-ink">{step.step.replace('_', ' ')}</span>
-      <Badge tone={tone}>{step.status}{step.status === 'running' && step.percent ? ` ${step.percent}%` : ''}</Badge>
+      {step.status === 'succeeded' ? <Check aria-label="done" className="size-3.5 text-ok" /> : <Badge tone={tone}>{step.status}{step.status === 'running' && step.percent ? ` ${step.percent}%` : ''}</Badge>}
       <span className="min-w-0 flex-1 truncate">{step.detail}</span>
       {step.duration_ms !== undefined && <span className="tabular text-xs text-faint">{span(step.duration_ms)}</span>}
     </>
@@ -86,7 +86,7 @@ function GitWords({ git }: { git: GitProgress }) {
       <span className="font-medium text-ink">git {git.kind}</span>
       {git.status === 'running'
         ? <span className="flex flex-1 items-center gap-2"><progress aria-label={`git ${git.kind}`} max={100} value={git.percent ?? 0} className="squad-progress w-32" /><span className="tabular text-xs">{git.phase} {git.percent ?? 0}%</span></span>
-        : <Badge tone={git.status === 'failed' ? 'danger' : 'ok'}>{git.status}</Badge>}
+        : git.status === 'failed' ? <Badge tone="danger">failed</Badge> : <Check aria-label="done" className="size-3.5 text-ok" />}
       {git.attempts > 1 && <span className="text-xs">{git.attempts} tries</span>}
       {git.duration_ms > 0 && <span className="tabular ml-auto text-xs text-faint">{span(git.duration_ms)}</span>}
     </>
