@@ -26,10 +26,6 @@ var insideCaps = []string{
 	"CAP_SYS_CHROOT", "CAP_SYS_NICE", "CAP_SYS_PTRACE",
 }
 
-// victimScore makes the kernel end sandboxes before the server when the whole
-// machine runs out of memory.
-const victimScore = 500
-
 const insidePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // writeBundle writes the OCI bundle of a sandbox and the note for its boot.
@@ -57,8 +53,7 @@ func (s *Sandbox) spec(rec record) *specs.Spec {
 			Capabilities: &specs.LinuxCapabilities{
 				Bounding: insideCaps, Effective: insideCaps, Permitted: insideCaps,
 			},
-			Rlimits:     rlimits(rec.Limits),
-			OOMScoreAdj: new(victimScore),
+			Rlimits: rlimits(rec.Limits),
 		},
 		Annotations: map[string]string{
 			"dev.gvisor.spec.rootfs.source":  rec.Held.of(rec.Root.Image),
@@ -117,13 +112,14 @@ func (m Mount) oci() specs.Mount {
 	return out
 }
 
+// rlimits of every process inside. There is none on memory: programs that reserve
+// far more than they use (Bun, sanitizers) would not start, and the cgroup counts
+// what is really used.
 func rlimits(l Limits) []specs.POSIXRlimit {
-	memory := uint64(l.MemoryMB) << 20
 	procs := uint64(l.MaxProcs)
 	return []specs.POSIXRlimit{
 		{Type: "RLIMIT_NOFILE", Soft: 65536, Hard: 1 << 20},
 		{Type: "RLIMIT_NPROC", Soft: procs, Hard: procs},
-		{Type: "RLIMIT_DATA", Soft: memory, Hard: memory}, // a single hog gets "out of memory" instead of ending the sandbox
 		{Type: "RLIMIT_CORE", Soft: 0, Hard: 0},
 	}
 }

@@ -3,6 +3,9 @@ package gvisor_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,5 +157,34 @@ func TestPause_ManyTimes(t *testing.T) {
 	}
 	if out := mustRun(t, s, "tr -d '\\n' < /home/user/log"); out != "01234" {
 		t.Errorf("log %q", out)
+	}
+}
+
+// Names of sockets may have 107 bytes; data folders may be longer.
+func TestCreate_InADeepFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(shortDir(t), strings.Repeat("deep/", 30), "data")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := newRuntime(t, func(c *gvisor.Config) { c.Dir = dir })
+	s := create(t, r, gvisor.Spec{ID: "deep"})
+	if err := s.Pause(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustRun(t, s, "echo fine"); out != "fine" {
+		t.Errorf("output %q", out)
+	}
+	if err := s.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, dir)
+	for _, place := range []string{"/run", "/var/run", "/tmp"} {
+		if _, err := os.Stat(filepath.Join(place, "runsc-deep.sock")); err == nil {
+			t.Errorf("a socket is left in %s", place)
+		}
 	}
 }

@@ -53,7 +53,6 @@ func TestRootlessMemoryHog(t *testing.T) {
 	if len(s.Info().Warnings) == 0 {
 		t.Skip("SKIPPED: this user has cgroups")
 	}
-	// Several processes, since one alone meets its own limit.
 	mustRun(t, s, "for i in 1 2 3 4 5 6; do (head -c 100000000 /dev/zero | tail | sleep 100) >/dev/null 2>&1 & done")
 	select {
 	case i := <-changes:
