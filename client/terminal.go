@@ -17,10 +17,14 @@ import (
 // Terminal opens an interactive shell in a sandbox. It ends with ctx.
 func (c *Client) Terminal(ctx context.Context, id string, cols, rows int) (squad.Terminal, error) {
 	target := fmt.Sprintf("%s/api/v1%s?cols=%d&rows=%d", "ws"+strings.TrimPrefix(c.base, "http"), at("sandboxes", id, "terminal"), cols, rows)
-	conn, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{
+	options := &websocket.DialOptions{
 		HTTPClient: c.http, HTTPHeader: http.Header{"Authorization": {"Bearer " + c.token}, "User-Agent": {c.agent}},
-	})
+	}
+	conn, resp, err := websocket.Dial(ctx, target, options) //nolint:bodyclose // after the upgrade the library owns it
 	if err != nil {
+		if resp != nil && resp.Body != nil {
+			defer resp.Body.Close()
+		}
 		if resp != nil && resp.StatusCode >= http.StatusBadRequest {
 			return nil, problem(resp)
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/base64"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,15 +50,16 @@ type One[T any] struct {
 // Nothing is the answer without a body.
 type Nothing struct{}
 
+// cursorForm is what identifiers look like; the empty one begins a list.
+var cursorForm = regexp.MustCompile(`^[0-9a-z-]*$`)
+
 // cursor makes an identifier opaque, so that nobody builds cursors by hand.
 func cursor(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
 // parseCursor reads back what cursor wrote.
 func parseCursor(text string) (string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(raw) > 100 || strings.IndexFunc(string(raw), func(c rune) bool {
-		return !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-')
-	}) >= 0 {
+	if err != nil || len(raw) > 100 || !cursorForm.Match(raw) {
 		return "", squad.Invalid("after", "is no cursor of this list; send the next of an earlier page")
 	}
 	return string(raw), nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -104,11 +105,11 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
+var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
 // requestID keeps a caller's identifier if it is harmless in a log.
 func requestID(given string) string {
-	if len(given) > 0 && len(given) <= 64 && strings.IndexFunc(given, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')
-	}) < 0 {
+	if requestIDForm.MatchString(given) {
 		return given
 	}
 	var b [12]byte

@@ -41,7 +41,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the library has answered
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }() // after a clean close it says only that
 	conn.SetReadLimit(maxKeys)
 	go func() {
 		defer cancel()
