@@ -138,6 +138,22 @@ func (c *cgroups) strays(known func(id string) bool) []string {
 	return dirs
 }
 
+// pruneOthers removes empty parents that runtimes left whose data folder is gone.
+// Only on version 1, where one that is in use again is simply made again.
+func (c *cgroups) pruneOthers(prefix string) {
+	if c.v2 {
+		return
+	}
+	for _, parent := range c.parents {
+		others, _ := filepath.Glob(filepath.Join(filepath.Dir(parent), prefix+"-*"))
+		for _, other := range others {
+			if other != parent {
+				_ = unix.Rmdir(other) // refused while anything is in it
+			}
+		}
+	}
+}
+
 // prune removes the parents, if nothing is left in them.
 func (c *cgroups) prune() {
 	for _, parent := range c.parents {

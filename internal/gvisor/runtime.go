@@ -65,6 +65,7 @@ func New(cfg Config) (*Runtime, error) {
 			cfg.Log.Warn("each sandbox makes a network namespace of its own", "error", err)
 		}
 	}
+	r.cgroups.pruneOthers(cfg.CgroupParent)
 	if err := r.prepare(); err != nil {
 		_ = lock.Close()
 		return nil, err
