@@ -113,7 +113,7 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     const { items } = await server.api(`/tasks?squad_id=${squad.id}`)
     assert.equal(items[0].status, 'done')
     await page.goto(`${server.url}/tasks/${items[0].number}`)
-    await page.getByRole('heading', { name: 'Say hello to the world' }).waitFor()
+    await page.getByRole('heading', { name: 'Say hello to the world', exact: true }).waitFor()
   })
 
   assert.deepEqual([...troubles, ...second.troubles], [])

@@ -35,7 +35,7 @@ for (const look of Object.keys(LOOKS)) {
     const work = `${root}/agents/${made.member.id}`
     const pages = {
       board: [`${root}/board`, page.getByRole('link', { name: 'Say hello' })],
-      task: [`${root}/tasks/${made.task.number}`, page.getByRole('heading', { name: 'Say hello' })],
+      task: [`${root}/tasks/${made.task.number}`, page.getByRole('heading', { name: 'Say hello', exact: true })],
       changes: [`${root}/tasks/${made.task.number}?tab=changes`, page.getByRole('tab', { name: 'Changes' })],
       agents: [`${root}/agents`, page.getByRole('heading', { name: 'Agents' })],
       work: [work, page.getByRole('tab', { name: /Activity/ })],
