@@ -221,6 +221,11 @@ export interface components {
             /** @description Last commit stored outside the sandbox */
             head_sha?: string;
             id: string;
+            /**
+             * Format: int64
+             * @description Which of several tries at once; 0 for the first or only one
+             */
+            lane?: number;
             liveness?: components["schemas"]["Liveness"];
             member_id?: string;
             /** Format: double */
