@@ -20,12 +20,17 @@ run: build ## build page and binary, start the demo on http://127.0.0.1:7777
 	$(BIN)/squad up --demo --listen $(LISTEN) --data $(DATA)
 
 .PHONY: build
-build: $(CACHE)/web.stamp envd ## build the page, the sandbox daemon and bin/squad
-	go build -trimpath -tags embedweb -ldflags '$(LDFLAGS)' -o $(BIN)/squad ./cmd/squad
+build: $(CACHE)/web.stamp envd runsc ## build the page, the sandbox daemon and bin/squad
+	go build -trimpath -tags embedweb,embedrunsc -ldflags '$(LDFLAGS)' -o $(BIN)/squad ./cmd/squad
 
 .PHONY: envd
 envd: # the daemon inside sandboxes: small, so that each exec inside is fast
 	go build -trimpath -ldflags '-s -w' -o internal/gvisor/envd.bin ./cmd/envd
+
+.PHONY: runsc
+runsc: # gVisor alone: a sandbox starts it several times, and a small program starts faster
+	go build -trimpath -ldflags '-s -w' -o internal/gvisor/runsc.bin ./internal/gvisor/runsc
+	gzip -nc1 internal/gvisor/runsc.bin > internal/gvisor/runsc.bin.gz
 
 ##@ Work on it
 
@@ -65,13 +70,15 @@ setup: ## install what tests need: Debian packages (as root) and npm packages
 
 .PHONY: clean
 clean: ## remove what was built (not your data)
-	rm -rf $(BIN) $(CACHE) web/node_modules internal/gvisor/envd.bin
+	rm -rf $(BIN) $(CACHE) web/node_modules internal/gvisor/*.bin internal/gvisor/*.bin.gz
 
 # --- pieces ---------------------------------------------------------------
+# npm install and not npm ci: a registry mirror may lack optional packages of other
+# platforms, which ci calls a broken lock file. Versions come from the lock file.
 
 $(CACHE)/npm.stamp: web/package.json web/package-lock.json
 	@mkdir -p $(CACHE)
-	npm --prefix web ci --no-audit --no-fund
+	cd web && npm install --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(CACHE)/web.stamp: $(CACHE)/npm.stamp $(shell git ls-files web 2>/dev/null | grep -vE '^web/(dist|dev)/')

@@ -78,7 +78,7 @@ type Budget struct {
 	Tokens   int64   `json:"tokens,omitempty" minimum:"0" doc:"Most model tokens of one task, in and out"`
 }
 
-// Role of a user in a squad, or of an API token.
+// UserRole is the place of a person in a squad, or what an API token allows.
 type UserRole string
 
 // The roles of people, from most to least.

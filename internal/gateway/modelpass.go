@@ -57,7 +57,7 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 		return squad.Errorf(squad.CodeProvider, "%s refused the server's key (status %d)", call.provider, resp.StatusCode)
 	}
 	for name, values := range resp.Header {
-		if !dropped[name] && !(call.dropOwn && name == "Content-Length") {
+		if !dropped[name] && (!call.dropOwn || name != "Content-Length") {
 			w.Header()[name] = values
 		}
 	}

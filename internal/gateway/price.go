@@ -59,8 +59,6 @@ type tokens struct {
 	in, out, cacheRead, cacheWrite int64
 }
 
-func (t tokens) known() bool { return t.in > 0 || t.out > 0 }
-
 // cost is what the tokens cost, in dollars.
 func (p Price) cost(t tokens) float64 {
 	read, write := p.CacheRead, p.CacheWrite

@@ -177,7 +177,7 @@ func (s *diffScan) end() {
 	if strings.TrimSpace(raw) == "" {
 		return
 	}
-	for _, f := range s.detector.DetectContext(s.ctx, detect.Fragment{Raw: raw, FilePath: s.file}) {
+	for _, f := range s.detector.DetectContext(s.ctx, detect.Fragment{Raw: raw, FilePath: s.file}) { //nolint:staticcheck // its successor is not released
 		s.found = append(s.found, finding{file: s.file, line: s.start + f.StartLine, rule: f.RuleID})
 	}
 }

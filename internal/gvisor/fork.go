@@ -88,7 +88,7 @@ func (s *Sandbox) ForkAll(ctx context.Context, ids []string) ([]*Sandbox, []erro
 				fork.ID = newSandboxID()
 			}
 			fork.Status, fork.CreatedAt = squad.SandboxCreated, now()
-			if errs[i] = fork.Spec.validate(); errs[i] == nil {
+			if errs[i] = fork.validate(); errs[i] == nil {
 				boxes[i], errs[i] = s.rt.launch(ctx, fork)
 			}
 		})

@@ -129,7 +129,7 @@ func cgroupOf(dir string) string {
 // shortDir is a folder with a name short enough for sockets.
 func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gvr")
+	dir, err := os.MkdirTemp("", "gvr") //nolint:usetesting // unix sockets need a short path
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,4 +201,4 @@ rm -rf "$0"`
 }
 
 // held keeps the watcher's pipe open for the life of the process.
-var held *os.File
+var held *os.File //nolint:unused // what it is for is that nobody closes it

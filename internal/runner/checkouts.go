@@ -173,10 +173,9 @@ func (v Checkouts) Status(ctx context.Context, actor squad.Actor, sandboxID stri
 	}
 	out := squad.GitStatus{Branch: st.Branch, Head: st.Head, Ahead: st.Ahead, Behind: st.Behind, Staged: []string{}, Changed: []string{}, Untracked: []string{}}
 	for _, f := range st.Files {
-		switch {
-		case f.WorkTree == "?":
+		if f.WorkTree == "?" {
 			out.Untracked = append(out.Untracked, f.Path)
-		default:
+		} else {
 			if f.Index != "." {
 				out.Staged = append(out.Staged, f.Path)
 			}
