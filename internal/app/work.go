@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"agentsquad"
 	"agentsquad/internal/agent"
@@ -55,6 +56,10 @@ func writeTree(ctx context.Context, dir, out string) error {
 	return gvisor.WriteImage(ctx, dir, out, gvisor.ImageOptions{Owned: true, UID: user, GID: user})
 }
 
+// pollForges is how often open pull requests on remote forges are read. Answers that
+// did not change cost no rate on GitHub.
+const pollForges = time.Minute
+
 // buildRunner makes the queue and the recipe of executions.
 func (a *App) buildRunner(context.Context) error {
 	r := &a.rooms
@@ -68,6 +73,8 @@ func (a *App) buildRunner(context.Context) error {
 		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}, squad.AgentACP: agent.ACP{}, squad.AgentLLM: a.builtIn()},
 		Owner:   a.cfg.Node + "/" + r.owner, Limits: runner.Limits{Running: a.cfg.MaxRunning},
 	})
+	// Webhooks may not reach us: open pull requests are read now and then, by one node.
+	r.work.flows.Every("poll forges", pollForges, r.forges.Poll)
 	r.ports.Runner, r.ports.Checkouts = r.work.runner, r.work.runner.Checkouts()
 	return nil
 }
