@@ -26,6 +26,7 @@ func (r *Runner) makeSandbox(ctx context.Context, s scene, epoch int64) (place, 
 		return p, err
 	}
 	p.SandboxID, p.Mounted = row.ID, len(tree.Mounts) > 0
+	p.BaseSHA = tree.Commit
 	return p, r.settleIn(ctx, s, p)
 }
 
@@ -101,7 +102,7 @@ func (r *Runner) branch(ctx context.Context, s scene, p place) (place, error) {
 	if err != nil {
 		return p, err
 	}
-	made, err := c.Branch(ctx, p.Branch, p.Base)
+	made, err := r.beginBranch(ctx, s, p, c)
 	if err != nil {
 		return p, err
 	}
@@ -124,6 +125,24 @@ func (r *Runner) branch(ctx context.Context, s scene, p place) (place, error) {
 		_, err := r.cfg.Life.MoveExecution(ctx, tx, s.execution.ID, squad.ExecutionRunning, func(e *squad.Execution) { e.BaseSHA = p.BaseSHA })
 		return err
 	})
+}
+
+// beginBranch makes the branch. In a tree that came with the sandbox, of a task whose
+// branch is nowhere yet, that is one command: nothing has to be fetched.
+func (r *Runner) beginBranch(ctx context.Context, s scene, p place, c *git.Checkout) (git.BranchResult, error) {
+	if p.Mounted && p.BaseSHA != "" {
+		remote, err := r.cfg.Gateway.Head(ctx, s.repo, p.Branch)
+		if err != nil {
+			return git.BranchResult{}, err
+		}
+		if remote == "" {
+			err := c.Begin(ctx, p.Branch, p.BaseSHA)
+			if squad.CodeOf(err) != squad.CodeConflict {
+				return git.BranchResult{Name: p.Branch, Head: p.BaseSHA, Base: p.BaseSHA}, err
+			}
+		}
+	}
+	return c.Branch(ctx, p.Branch, p.Base)
 }
 
 // checkpointRef is where a turn of an execution is kept outside its sandbox.
@@ -169,12 +188,19 @@ func (r *Runner) resume(ctx context.Context, s scene, p place, epoch int64) (pla
 	return r.branch(ctx, s, p)
 }
 
-// pause puts the sandbox's memory to disk while the execution waits.
+// pause puts the sandbox's memory to disk while the execution waits. It is a saving
+// and no part of the work, which is stored outside by now: a sandbox that cannot be
+// paused stays, and one that is gone is replaced when it is needed.
 func (r *Runner) pause(ctx context.Context, p place) error {
 	row, err := r.cfg.Store.Sandbox(ctx, p.SandboxID)
 	if err != nil || row.Status != squad.SandboxRunning {
-		return err
+		return ignoreNotFound(err)
 	}
-	_, err = r.cfg.Sandboxes.Pause(ctx, squad.System(), p.SandboxID)
-	return err
+	if _, err = r.cfg.Sandboxes.Pause(ctx, squad.System(), p.SandboxID); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		r.cfg.Log.WarnContext(ctx, "sandbox was not paused", "sandbox_id", p.SandboxID, "error", err)
+	}
+	return nil
 }

@@ -117,8 +117,22 @@ func (s *server) end() {
 	if s.t.Failed() {
 		s.t.Logf("the server said:\n%s", tail(s.log.String(), 8000))
 	}
-	_ = exec.Command("pkill", "-KILL", "-f", s.data).Run() // what a failed test left
+	killWith(s.data) // the warm pool, and what a failed test left: sandboxes outlive their server
 	_ = os.RemoveAll(s.data)
+}
+
+// killWith ends the processes whose command line names a folder of ours.
+func killWith(folder string) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range lines {
+		text, err := os.ReadFile(name)
+		if err != nil || !bytes.Contains(text, []byte(folder)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && pid != os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }

@@ -1,7 +1,7 @@
 // A real server: the built binary on a free port with a data folder of its own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -68,6 +68,7 @@ export class Server {
 
   async close() {
     await this.down()
+    killWith(this.data) // sandboxes outlive their server, by design
     rmSync(this.data, { recursive: true, force: true })
   }
 
@@ -80,5 +81,16 @@ export class Server {
     const text = await answer.text()
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
     return text ? JSON.parse(text) : undefined
+  }
+}
+
+// killWith ends the processes whose command line names a folder of ours.
+function killWith(folder) {
+  for (const pid of readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name))) {
+    try {
+      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder)) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // it ended meanwhile
+    }
   }
 }
