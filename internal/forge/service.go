@@ -271,8 +271,32 @@ func (s *Service) prepareLocal(ctx context.Context, repo *squad.Repository, impo
 	if err := git.CreateBare(ctx, s.cfg.Git, dir, repo.DefaultBranch); err != nil {
 		return err
 	}
+	if err := s.begin(ctx, dir, repo.DefaultBranch); err != nil {
+		return err
+	}
 	repo.URL = s.cfg.PublicURL + "/git/" + repo.ID + ".git"
 	return nil
+}
+
+// begin gives an empty repository its first commit: a pull request needs a branch to
+// go into.
+func (s *Service) begin(ctx context.Context, dir, branch string) error {
+	branches, err := listBranches(ctx, s.cfg.Git, dir)
+	if err != nil || len(branches) > 0 {
+		return err
+	}
+	tree, err := s.cfg.Git.Run(ctx, git.Call{Dir: dir, Args: []string{"mktree"}, Stdin: strings.NewReader("")})
+	if err != nil {
+		return fmt.Errorf("write empty tree: %w", err)
+	}
+	commit, err := s.cfg.Git.Run(ctx, git.Call{
+		Dir: dir, Args: []string{"commit-tree", strings.TrimSpace(string(tree.Stdout)), "-m", "chore: begin"},
+		Env: []string{"GIT_AUTHOR_NAME=Agent Squad", "GIT_AUTHOR_EMAIL=squad@localhost", "GIT_COMMITTER_NAME=Agent Squad", "GIT_COMMITTER_EMAIL=squad@localhost"},
+	})
+	if err != nil {
+		return fmt.Errorf("write first commit: %w", err)
+	}
+	return git.UpdateRef(ctx, s.cfg.Git, dir, "refs/heads/"+branch, strings.TrimSpace(string(commit.Stdout)), git.ZeroSHA)
 }
 
 // importFrom copies the branches and tags of a repository on disk.

@@ -136,6 +136,20 @@ func TestPrepare_ImportsBranchesAndFindsTheDefault(t *testing.T) {
 	}
 }
 
+func TestPrepare_EmptyRepositoryHasABranchToMergeInto(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	repo := squad.Repository{Name: "empty", Forge: squad.ForgeLocal, SquadID: h.repo.SquadID}
+	for range 2 { // repeatable
+		if err := h.service.Prepare(t.Context(), &repo, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := run(t, forge.LocalDir(filepath.Dir(h.dir), repo.ID), "log", "--format=%s", "main"); got != "chore: begin" {
+		t.Errorf("main has %q", got)
+	}
+}
+
 func TestEnsure_TwiceMakesOne(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
