@@ -62,7 +62,7 @@ func (g *gitHub) Comment(ctx context.Context, number int64, c squad.ReviewCommen
 		event := map[string]string{"approve": "APPROVE", "request_changes": "REQUEST_CHANGES"}[c.Verdict]
 		r := &github.PullRequestReviewRequest{Event: &event, Body: &c.Body}
 		if c.Path != "" && c.Line > 0 {
-			r.Comments = []*github.DraftReviewComment{{Path: &c.Path, Line: &c.Line, Side: github.Ptr(gitHubSide(c.Side)), Body: &c.Body}}
+			r.Comments = []*github.DraftReviewComment{{Path: &c.Path, Line: &c.Line, Side: new(gitHubSide(c.Side)), Body: &c.Body}}
 		}
 		made, _, err := g.api.PullRequests.CreateReview(ctx, g.owner, g.name, int(number), r)
 		if err != nil {
@@ -75,7 +75,7 @@ func (g *gitHub) Comment(ctx context.Context, number int64, c squad.ReviewCommen
 			return c, gitHubError(err, "read pull request")
 		}
 		made, _, err := g.api.PullRequests.CreateComment(ctx, g.owner, g.name, int(number), github.CreatePullRequestCommentRequest{
-			Body: c.Body, CommitID: pr.GetHead().GetSHA(), Path: c.Path, Line: &c.Line, Side: github.Ptr(gitHubSide(c.Side)),
+			Body: c.Body, CommitID: pr.GetHead().GetSHA(), Path: c.Path, Line: &c.Line, Side: new(gitHubSide(c.Side)),
 		})
 		if err != nil {
 			return c, gitHubError(err, "add line comment")
@@ -136,7 +136,7 @@ func (g *gitHub) SetCheck(ctx context.Context, sha string, c Check) error {
 		s.TargetURL = &c.URL
 	}
 	if c.Detail != "" {
-		s.Description = github.Ptr(truncate(c.Detail, 140))
+		s.Description = new(truncate(c.Detail, 140))
 	}
 	_, _, err := g.api.Repositories.CreateStatus(ctx, g.owner, g.name, sha, s)
 	return gitHubError(err, "set status "+c.Name)
