@@ -108,8 +108,9 @@ func TestInside_TerminalSignalsAndDeadline(t *testing.T) {
 	write("stty size; tty\n")
 	await("33 77")
 	await("/dev/pts/")
-	write("sleep 100\n")
-	await("sleep 100")
+	// What was typed is echoed before it runs: wait for what only a running one prints.
+	write("(echo star''ted; exec sleep 100)\n")
+	await("started")
 	write("\x03")
 	write("echo inter''rupted $?\n")
 	await("interrupted 130")
