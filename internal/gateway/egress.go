@@ -20,8 +20,8 @@ import (
 // registries of packages, and the forge.
 var DefaultEgress = []string{
 	"github.com", "*.github.com", "*.githubusercontent.com",
-	"registry.npmjs.org", "registry.yarnpkg.com", "pypi.org", "files.pythonhosted.org", "proxy.golang.org", "sum.golang.org",
-	"crates.io", "*.crates.io", "rubygems.org", "*.rubygems.org", "repo.maven.apache.org", "deb.debian.org", "security.debian.org",
+	"*.npmjs.org", "*.yarnpkg.com", "pypi.org", "files.pythonhosted.org", "*.golang.org",
+	"crates.io", "*.crates.io", "rubygems.org", "*.rubygems.org", "repo.maven.apache.org", "*.debian.org",
 }
 
 const (

@@ -70,7 +70,7 @@ const DIFF = {
 }
 
 export function makeWorld(taskCount) {
-  const squad = { id: randomUUID(), name: 'Platform', description: 'Keeps the house standing.', status: 'active', config: { max_running: 8, budget: { day_usd: 40, task_usd: 5 }, egress: ['proxy.golang.org', 'registry.npmjs.org', 'github.com'], max_attempts: 3 }, created_at: at(90000), updated_at: at(400) }
+  const squad = { id: randomUUID(), name: 'Platform', description: 'Keeps the house standing.', status: 'active', config: { max_running: 8, budget: { day_usd: 40, task_usd: 5 }, egress: ['*.golang.org', '*.npmjs.org', 'github.com'], max_attempts: 3 }, created_at: at(90000), updated_at: at(400) }
   const other = { ...squad, id: randomUUID(), name: 'Docs guild', description: '', config: {} }
   const member = (name, role, specialization, agent, extra = {}) => ({ id: randomUUID(), squad_id: squad.id, name, role, specialization, llm_provider: agent === 'llm' ? 'anthropic' : '', llm_model: agent === 'llm' ? 'claude-sonnet' : '', system_prompt: 'You are careful and brief.', config: { agent, ...extra }, is_active: true, created_at: at(80000), updated_at: at(500) })
   const members = [member('Ada', 'developer', 'Go, storage, concurrency', 'acp', { preset: 'claude' }), member('Linus', 'developer', 'Git and forges', 'acp', { preset: 'codex' }), member('Grace', 'developer', 'TypeScript and interfaces', 'llm'), member('Margaret', 'reviewer', 'Reads everything twice', 'llm'), member('Joan', 'project_manager', 'Untangles', 'llm'), { ...member('Ken', 'tester', 'Breaks things', 'command', { command: './demo-agent' }), is_active: false }]

@@ -51,7 +51,7 @@ export function Policy({ squad }: { squad: Squad }) {
       </Section>
       <Section title="What agents may reach and run" about="One entry a line. Everything else is refused with the name of the rule.">
         <div className="grid gap-4 sm:grid-cols-3">
-          <Field label="Domains" hint="Empty means the installation’s list">{(id) => <Textarea id={id} rows={5} className="font-mono" value={form.egress} onChange={set('egress')} placeholder="proxy.golang.org" />}</Field>
+          <Field label="Domains" hint="Empty means the installation’s list">{(id) => <Textarea id={id} rows={5} className="font-mono" value={form.egress} onChange={set('egress')} placeholder="*.golang.org" />}</Field>
           <Field label="Commands allowed" hint="Patterns; empty means all">{(id) => <Textarea id={id} rows={5} className="font-mono" value={form.allow} onChange={set('allow')} />}</Field>
           <Field label="Commands refused">{(id) => <Textarea id={id} rows={5} className="font-mono" value={form.deny} onChange={set('deny')} />}</Field>
         </div>
