@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +99,18 @@ func llmTurn(t *testing.T, provider string, models http.Handler) (agent.LLM, age
 	_, turn, sink := newTurn(t, "")
 	turn.Member.LLMProvider, turn.Member.LLMModel, turn.Member.Role = provider, "scripted", "developer"
 	turn.Prompt = "write hi.txt"
-	return agent.LLM{Dir: filepath.Join(turn.Dir, ".squad"), Models: func(agent.Turn) http.RoundTripper { return agent.HandlerTransport{Handler: models} }}, turn, sink
+	server := httptest.NewServer(models)
+	t.Cleanup(server.Close)
+	return agent.LLM{Dir: filepath.Join(turn.Dir, ".squad"), Models: func(agent.Turn) http.RoundTripper { return toServer(server.Listener.Addr().String()) }}, turn, sink
+}
+
+// toServer sends every request to one address, as the gateway's transport does.
+type toServer string
+
+func (a toServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Host = string(a)
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 func TestLLM_LoopUsesToolsUntilItFinishes(t *testing.T) {

@@ -84,7 +84,7 @@ func (a *App) buildRunner(context.Context) error {
 func (a *App) builtIn() agent.LLM {
 	return agent.LLM{
 		Models: func(t agent.Turn) http.RoundTripper {
-			return agent.HandlerTransport{Handler: a.rooms.work.gateway.For(t.Execution.SandboxID)}
+			return a.rooms.work.gateway.Transport(t.Execution.SandboxID)
 		},
 		Send: func(ctx context.Context, t agent.Turn, to, kind, text string) error {
 			return a.rooms.work.runner.SendFrom(ctx, t, to, kind, text)
