@@ -13,6 +13,7 @@ import (
 type timeline struct {
 	e     *env
 	began time.Time
+	last  string // what was printed last: a row may change in ways that a line does not show
 }
 
 func (p *timeline) print(ev squad.Event) error {
@@ -25,14 +26,22 @@ func (p *timeline) print(ev squad.Event) error {
 		return err
 	}
 	text := describe(ev)
+	line := fmt.Sprintf("%-18s %s", ev.Type, text)
 	if text == "" {
 		return nil
 	}
+	switch ev.Type {
+	case squad.EventTaskUpdated, squad.EventExecutionUpdated, squad.EventMemberChanged:
+		if line == p.last {
+			return nil
+		}
+	}
+	p.last = line
 	at := ev.At.Local().Format("15:04:05.000")
 	if p.e.live() {
 		at = "\x1b[2m" + at + "\x1b[0m"
 	}
-	_, err := fmt.Fprintf(p.e.out, "%s  %-18s %s\n", at, ev.Type, text)
+	_, err := fmt.Fprintf(p.e.out, "%s  %s\n", at, line)
 	return err
 }
 
@@ -70,6 +79,10 @@ func describe(ev squad.Event) string {
 		var x squad.Execution
 		into(&x)
 		return plain(fmt.Sprintf("attempt %d %s %s %s", x.Attempt, x.Status, x.Step, x.Error))
+	case squad.EventMemberChanged:
+		var m squad.Member
+		into(&m)
+		return plain(fmt.Sprintf("%s, %s %s", m.Name, m.Role, m.GitContext.Branch))
 	case squad.EventStep:
 		var s squad.StepProgress
 		into(&s)
