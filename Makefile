@@ -7,6 +7,9 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 LDFLAGS     := -s -w -X agentsquad/internal/app.Version=$(VERSION)
 GO_PACKAGES := ./...
 DATA        ?= $(CURDIR)/.squad
+# golangci-lint remembers findings by absolute path: a cache shared between checkouts reports
+# files that are no longer there. Each checkout has its own.
+export GOLANGCI_LINT_CACHE := $(CURDIR)/$(CACHE)/golangci
 LISTEN      ?= 127.0.0.1:7777
 
 .PHONY: help
