@@ -64,10 +64,12 @@ type SandboxSample struct {
 	DiskMB   int64     `json:"disk_mb,omitempty"`
 }
 
-// PoolState is the state of the warm pool of one template.
+// PoolState is the state of one warm pool: of a template, or of what was prepared
+// from it for a key.
 type PoolState struct {
 	Provider string `json:"provider"`
 	Template string `json:"template"`
+	Key      string `json:"key,omitempty" doc:"What the sandboxes are prepared for, say a commit of a repository"`
 	Waiting  int    `json:"waiting"`
 	Min      int    `json:"min"`
 	Max      int    `json:"max"`

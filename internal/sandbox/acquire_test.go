@@ -10,7 +10,6 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/e2b/e2btest"
-	"agentsquad/internal/pgtest"
 	"agentsquad/internal/sandbox"
 	"agentsquad/internal/store"
 )
@@ -211,96 +210,5 @@ func TestLimit_OfOurOwnIsAQuota(t *testing.T) {
 	group.Wait()
 	if refused.Load() != 5 || h.provider.Made() != 3 {
 		t.Errorf("%d refused, %d made, want 5 and 3", refused.Load(), h.provider.Made())
-	}
-}
-
-func TestPool_HandsEachSandboxToOneOwner(t *testing.T) {
-	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		poolStory(t, "sqlite:"+t.TempDir()+"/squad.db")
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		poolStory(t, pgtest.URL(t))
-	})
-}
-
-func poolStory(t *testing.T, database string) {
-	h := buildOn(t, database, e2btest.Options{}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Min: 3, Max: 6}} })
-	ctx, stop := contextUntil(t, nil)
-	var running sync.WaitGroup
-	running.Go(func() { _ = h.service.Run(ctx) })
-	defer running.Wait()
-	defer stop()
-	h.waitPool(3)
-	var mu sync.Mutex
-	owners := map[string]string{}
-	var group sync.WaitGroup
-	for range 6 {
-		e := h.execution()
-		group.Go(func() {
-			row, err := h.service.Acquire(bounded(t), h.request(e))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if other, taken := owners[row.ID]; taken {
-				t.Errorf("sandbox %s went to %s and %s", row.ID, other, e.ID)
-			}
-			owners[row.ID] = e.ID
-			if row.Pooled || row.ExecutionID != e.ID || row.SquadID != h.squad.ID {
-				t.Errorf("claimed row = %+v", row)
-			}
-		})
-	}
-	group.Wait()
-	h.waitPool(6) // refilled to the burst, bounded by Max
-	states, err := h.service.Pool(t.Context())
-	if err != nil || len(states) != 1 || states[0].Hits < 3 || states[0].Hits+states[0].Misses != 6 {
-		t.Errorf("pool = %+v, %v", states, err)
-	}
-	if n := h.metric("squad_sandbox_pool_claims_total"); n != 6 {
-		t.Errorf("metrics know of %v claims", n)
-	}
-}
-
-func TestPool_DeadWaitingSandboxIsSteppedOver(t *testing.T) {
-	t.Parallel()
-	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Min: 1}} })
-	ctx, stop := contextUntil(t, nil)
-	var running sync.WaitGroup
-	running.Go(func() { _ = h.service.Run(ctx) })
-	h.waitPool(1)
-	stop()
-	running.Wait()
-	dead := h.provider.Running()[0]
-	h.provider.Vanish(dead)
-	row, err := h.service.Acquire(bounded(t), h.request(h.execution()))
-	if err != nil || row.E2BID == dead {
-		t.Errorf("acquired %s, %v", row.E2BID, err)
-	}
-}
-
-func TestPool_MakesRoomForThoseWhoWork(t *testing.T) {
-	t.Parallel()
-	h := build(t, e2btest.Options{Limit: 2}, func(c *sandbox.Config) { c.Pools = []sandbox.Pool{{Provider: "fake", Template: "other", Min: 2}} })
-	ctx, stop := contextUntil(t, nil)
-	var running sync.WaitGroup
-	running.Go(func() { _ = h.service.Run(ctx) })
-	defer running.Wait()
-	defer stop()
-	h.waitPool(2)
-	for range 2 {
-		if _, err := h.service.Acquire(bounded(t), h.request(h.execution())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := h.service.Acquire(bounded(t), h.request(h.execution()))
-	code(t, err, squad.CodeQuota)
-	if n := h.provider.Made(); n != 4 {
-		t.Errorf("provider made %d sandboxes, want 4", n)
 	}
 }

@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +39,9 @@ type poolID struct{ provider, template, key string }
 
 type pool struct {
 	Pool
+	group        string  // of prepared ones, see [PoolSpec]
 	mounts       []Mount // of prepared ones
+	dropped      bool    // drain all, then forget it
 	claims       []time.Time
 	hits, misses int64
 	rest         time.Time // no refill before, since a limit was reached
@@ -76,7 +80,7 @@ func (ps *pools) fits(p *provider, req AcquireRequest) bool {
 }
 
 // count notes where a sandbox came from. A key that is asked for is kept warm
-// from then on, while the template has a pool at all.
+// while it is asked for, where the template has a pool at all.
 func (ps *pools) count(p *provider, req AcquireRequest, source string) {
 	if source == fromTask || !ps.fits(p, req) {
 		return
@@ -102,6 +106,11 @@ func (ps *pools) count(p *provider, req AcquireRequest, source string) {
 		result = "miss"
 	}
 	p.metrics.pool.WithLabelValues(p.name, req.Template, result).Inc()
+	ps.ring()
+}
+
+// ring wakes the refill.
+func (ps *pools) ring() {
 	select {
 	case ps.wake <- struct{}{}:
 	default:
@@ -114,13 +123,17 @@ func (ps *pools) target(id poolID, now time.Time) (want int, mounts []Mount, act
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	kind := ps.kinds[id]
-	if kind == nil || now.Before(kind.rest) {
-		return 0, nil, kind == nil
+	if kind == nil || kind.dropped {
+		delete(ps.kinds, id)
+		return 0, nil, true
+	}
+	if now.Before(kind.rest) {
+		return 0, nil, false
 	}
 	for len(kind.claims) > 0 && now.Sub(kind.claims[0]) > demandWindow {
 		kind.claims = kind.claims[1:]
 	}
-	if id.key != "" && len(kind.claims) == 0 {
+	if id.key != "" && len(kind.claims) == 0 && kind.Min == 0 {
 		delete(ps.kinds, id)
 		return 0, nil, true
 	}
@@ -141,7 +154,8 @@ func (ps *pools) pause(provider string) {
 func (ps *pools) wants(id poolID) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	return ps.kinds[id] != nil
+	kind := ps.kinds[id]
+	return kind != nil && !kind.dropped
 }
 
 func (ps *pools) ids() []poolID {
@@ -154,7 +168,7 @@ func (ps *pools) ids() []poolID {
 	return ids
 }
 
-// Pool tells the state of the warm pools.
+// Pool tells the state of the warm pools, prepared ones by their key.
 func (s *Service) Pool(ctx context.Context) ([]squad.PoolState, error) {
 	states := []squad.PoolState{}
 	for _, id := range s.pools.ids() {
@@ -165,13 +179,16 @@ func (s *Service) Pool(ctx context.Context) ([]squad.PoolState, error) {
 		}
 		s.pools.mu.Lock()
 		kind := s.pools.kinds[id]
-		if kind != nil && id.key == "" {
+		if kind != nil && !kind.dropped {
 			states = append(states, squad.PoolState{
-				Provider: id.provider, Template: id.template, Waiting: len(rows), Min: kind.Min, Max: kind.Max, Hits: kind.hits, Misses: kind.misses,
+				Provider: id.provider, Template: id.template, Key: id.key, Waiting: len(rows), Min: kind.Min, Max: kind.Max, Hits: kind.hits, Misses: kind.misses,
 			})
 		}
 		s.pools.mu.Unlock()
 	}
+	slices.SortFunc(states, func(a, b squad.PoolState) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Template, b.Template), cmp.Compare(a.Key, b.Key))
+	})
 	return states, nil
 }
 

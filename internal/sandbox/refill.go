@@ -64,8 +64,11 @@ func (s *Service) refillOne(ctx context.Context, id poolID) error {
 		unlock := s.lock(row.ID)
 		_, err = s.make(ctx, p, row, AcquireRequest{Mounts: mounts}, true)
 		unlock()
-		if squad.CodeOf(err) == squad.CodeQuota {
+		switch squad.CodeOf(err) {
+		case squad.CodeQuota:
 			s.pools.pause(id.provider)
+		case squad.CodeInvalid, squad.CodeNotFound:
+			s.pools.drop(id)
 		}
 		if err != nil {
 			return err
@@ -87,7 +90,7 @@ func (s *Service) reserve(ctx context.Context, p *provider, id poolID, want int)
 		if err != nil {
 			return err
 		}
-		if id.key == "" {
+		if id.key == "" { // keys are too many for labels; [Service.Pool] tells them
 			s.metrics.waiting.WithLabelValues(id.provider, id.template).Set(float64(len(rows)))
 		}
 		if len(rows) > want {

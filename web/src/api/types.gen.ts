@@ -754,6 +754,8 @@ export interface components {
         PoolState: {
             /** Format: int64 */
             hits: number;
+            /** @description What the sandboxes are prepared for, say a commit of a repository */
+            key?: string;
             /** Format: int64 */
             max: number;
             /** Format: int64 */
