@@ -32,6 +32,7 @@ func (a *App) buildGateway(context.Context) error {
 		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: a.folder.path("mirrors"), Runner: r.git, Auth: r.credentials.GitAuth, Log: a.log}),
 		Trees:   gateway.TreeConfig{Dir: a.folder.path("trees"), WriteImage: writeTree},
 		Egress:  a.cfg.Egress, Models: gateway.ModelConfig{Upstreams: a.upstreams()},
+		Tools: gateway.ToolsConfig{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.api.ServeHTTP(w, r) }), Token: a.memberToken},
 	})
 	r.gateway = r.work.gateway
 	r.ports.Gateway, r.ports.Radar = r.work.gateway.Public(), r.work.gateway
@@ -94,15 +95,27 @@ func (a *App) builtIn() agent.LLM {
 
 // sandboxToken makes the token with which a cloud sandbox reaches the gateway.
 func (a *App) sandboxToken(ctx context.Context, sb squad.Sandbox) (string, error) {
+	made, err := a.mintFor(ctx, sb, a.cfg.SandboxLifetime)
+	return made.Secret, err
+}
+
+// memberToken makes the token that the gateway adds to a sandbox's requests for the
+// squad's tools. It never leaves this process, and is made anew each hour.
+func (a *App) memberToken(ctx context.Context, of squad.Sandbox) (string, time.Time, error) {
+	made, err := a.mintFor(ctx, of, time.Hour)
+	return made.Secret, made.ExpiresAt, err
+}
+
+func (a *App) mintFor(ctx context.Context, sb squad.Sandbox, lifetime time.Duration) (squad.CreatedToken, error) {
 	var made squad.CreatedToken
 	err := a.store.Tx(ctx, func(tx *store.Tx) (err error) {
 		made, err = api.Mint(ctx, tx, squad.APIToken{
 			Kind: squad.TokenAgent, Name: "sandbox " + sb.ID, MemberID: sb.AgentID, TaskID: sb.TaskID, SandboxID: sb.ID,
-			ExpiresAt: tx.Now.Add(a.cfg.SandboxLifetime),
+			ExpiresAt: tx.Now.Add(lifetime),
 		})
 		return err
 	})
-	return made.Secret, err
+	return made, err
 }
 
 // KillSandboxes ends every sandbox on this machine that belongs to the data folder:

@@ -13,6 +13,7 @@
 //     did not take stay in the mirror and are tried again by [Gateway.Run].
 //   - /llm/anthropic/ and /llm/openai/: the providers' own APIs, passed through with
 //     the real key; tokens are counted from the answer and budgets are asked first.
+//   - /mcp: the squad's tools, with the token of the member that works in the sandbox.
 //   - [Gateway.Allow]: which hosts a sandbox may connect to.
 //   - [Gateway.PrepareTree]: images of checkouts, so that a clone costs nothing.
 //   - [Gateway.Conflicts]: the radar over a repository's active tasks.

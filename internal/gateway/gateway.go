@@ -43,6 +43,7 @@ type Config struct {
 
 	Trees  TreeConfig
 	Models ModelConfig
+	Tools  ToolsConfig
 	// Egress lists the hosts that sandboxes may reach where their squad does not;
 	// default [DefaultEgress].
 	Egress []string
@@ -67,6 +68,7 @@ type Gateway struct {
 	models *models
 	trees  *trees
 	egress egressBooks
+	tokens memberTokens
 
 	look  chan struct{} // the radar has something to look at
 	slots chan struct{} // holds one token per transfer
@@ -170,6 +172,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, sandboxID string
 		err = g.serveGit(w, r, c, rest)
 	case "llm":
 		err = g.serveModel(w, r, c, rest)
+	case "mcp":
+		err = g.serveTools(w, r, c)
 	default:
 		err = squad.NotFound("page", r.URL.Path)
 	}
