@@ -112,3 +112,18 @@ func (c *Client) GitDiff(ctx context.Context, id, repositoryID string) (squad.Di
 	err := c.do(ctx, call{method: http.MethodGet, path: at("sandboxes", id, "diff"), query: q, out: &out})
 	return out, err
 }
+
+// Templates lists what sandboxes may start from, with the state of their builds.
+func (c *Client) Templates(ctx context.Context) iter.Seq2[squad.Template, error] {
+	return List[squad.Template](ctx, c, "/templates", nil)
+}
+
+// BuildTemplate begins to build a template; [Client.Templates] tells how it goes.
+func (c *Client) BuildTemplate(ctx context.Context, in squad.NewTemplate) (squad.Template, error) {
+	return act[squad.Template](ctx, c, "/templates", in)
+}
+
+// DeleteTemplate deletes a template; sandboxes that stand on it go on.
+func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
+	return c.remove(ctx, at("templates", id))
+}

@@ -141,6 +141,7 @@ type Ports struct {
 	Radar     Radar
 	Sealer    Sealer
 	Doctor    Doctor
+	Templates Templates
 
 	// Page serves the web page at / and below.
 	Page http.Handler
@@ -154,6 +155,14 @@ type Ports struct {
 	// Claimed takes whole requests away before any route of ours: the
 	// E2B-compatible server on the same port. It does its own authentication.
 	Claimed Claimer
+}
+
+// Templates are what sandboxes of this installation start from.
+type Templates interface {
+	Templates(ctx context.Context) ([]squad.Template, error)
+	// BuildTemplate begins a build and does not wait for its end.
+	BuildTemplate(ctx context.Context, req squad.NewTemplate) (squad.Template, error)
+	DeleteTemplate(ctx context.Context, id string) error
 }
 
 // Claimer serves the requests that it claims.

@@ -151,6 +151,7 @@ func (s *Server) routes(api huma.API) {
 	s.checkoutRoutes(api)
 	s.insightRoutes(api)
 	s.systemRoutes(api)
+	s.templateRoutes(api)
 	s.streamRoutes(api)
 }
 

@@ -18,7 +18,6 @@ func (s *Server) systemRoutes(api huma.API) {
 	huma.Register(api, get("version", "/version", tag, "Versions"), s.version)
 	huma.Register(api, get("doctor", "/doctor", tag, "Examine the installation"), s.doctor)
 	huma.Register(api, get("list-audit", "/audit", tag, "List the audit log"), s.listAudit)
-	huma.Register(api, get("list-templates", "/templates", tag, "List sandbox templates"), s.listTemplates)
 	huma.Register(api, get("get-setting", "/settings/{id}", tag, "Read a setting"), s.getSetting)
 	huma.Register(api, put("put-setting", "/settings/{id}", tag, "Write a setting"), s.putSetting)
 	huma.Register(api, remove("delete-setting", "/settings/{id}", tag, "Remove a setting"), s.deleteSetting)
@@ -84,20 +83,6 @@ func (s *Server) listAudit(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return &List[squad.AuditEntry]{paged(rows, in.Limit, func(e squad.AuditEntry) string { return e.ID })}, nil
-}
-
-func (s *Server) listTemplates(ctx context.Context, in *Paging) (*List[squad.Template], error) {
-	after, err := parseCursor(in.After)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.store.Templates(ctx, store.TemplateFilter{Limit: in.Limit + 1, After: after})
-	if err != nil {
-		return nil, err
-	}
-	a := actorOf(ctx)
-	page := paged(rows, in.Limit, func(t squad.Template) string { return t.ID })
-	return &List[squad.Template]{keep(page, func(t squad.Template) bool { return t.SquadID == "" || seesSquad(a, t.SquadID) })}, nil
 }
 
 // Setting is one value that the page or an administrator keeps.

@@ -66,7 +66,7 @@ func (a *App) buildLocal(context.Context) error {
 	}
 	l.server = server
 	accept.Store(server)
-	a.rooms.ports.Claimed = server
+	a.rooms.ports.Claimed, a.rooms.ports.Templates = server, server
 	return nil
 }
 

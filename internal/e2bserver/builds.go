@@ -26,54 +26,63 @@ const (
 	maxBuilds    = 4 // of one owner at the same time
 )
 
+// buildRequest asks for a place in the library for a build.
+type buildRequest struct {
+	Name     string   `json:"name"`
+	Alias    string   `json:"alias"`
+	Tags     []string `json:"tags"`
+	CPUCount int      `json:"cpuCount"`
+	MemoryMB int64    `json:"memoryMB"`
+}
+
 // requestBuild handles POST /v3/templates.
 func (s *Server) requestBuild(w http.ResponseWriter, r *http.Request, owner string) error {
-	var body struct {
-		Name     string   `json:"name"`
-		Alias    string   `json:"alias"`
-		Tags     []string `json:"tags"`
-		CPUCount int      `json:"cpuCount"`
-		MemoryMB int64    `json:"memoryMB"`
-	}
+	var body buildRequest
 	if err := decode(w, r, &body, false); err != nil {
 		return err
 	}
-	if body.Name == "" {
-		body.Name = body.Alias
-	}
-	if body.Name == "" || len(body.Name) > 128 {
-		return squad.Invalid("name", "name must have 1 to 128 characters")
-	}
-	ref, err := parseReference(body.Name)
+	t, name, b, err := s.openBuild(owner, body)
 	if err != nil {
 		return err
 	}
-	if body.CPUCount < 0 || body.CPUCount > 64 || body.MemoryMB != 0 && (body.MemoryMB < 128 || body.MemoryMB > 1<<20) {
-		return squad.Invalid("cpuCount", "cpuCount must be 1 to 64 and memoryMB at least 128")
+	writeJSON(w, http.StatusAccepted, map[string]any{
+		"templateID": t, "buildID": b.ID, "public": false, "aliases": []string{name}, "names": []string{namespaceOf(owner) + "/" + name}, "tags": b.Tags,
+	})
+	return nil
+}
+
+// openBuild puts a build that waits to be started into the library, under the
+// template of its name, which is made where there is none.
+func (s *Server) openBuild(owner string, req buildRequest) (templateID, name string, b *build, err error) {
+	if req.Name == "" {
+		req.Name = req.Alias
 	}
-	tags, err := cleanTags(body.Tags)
+	if req.Name == "" || len(req.Name) > 128 {
+		return "", "", nil, squad.Invalid("name", "name must have 1 to 128 characters")
+	}
+	ref, err := parseReference(req.Name)
 	if err != nil {
-		return err
+		return "", "", nil, err
 	}
-	if len(tags) == 0 || strings.Contains(body.Name, ":") {
+	if req.CPUCount < 0 || req.CPUCount > 64 || req.MemoryMB != 0 && (req.MemoryMB < 128 || req.MemoryMB > 1<<20) {
+		return "", "", nil, squad.Invalid("cpuCount", "cpuCount must be 1 to 64 and memoryMB at least 128")
+	}
+	tags, err := cleanTags(req.Tags)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if len(tags) == 0 || strings.Contains(req.Name, ":") {
 		tags = append(tags, ref.tag)
 	}
 	if err := s.library.mayName(owner, ref, false); err != nil {
-		return err
+		return "", "", nil, err
 	}
-	b := &build{
+	b = &build{
 		ID: uuid.NewString(), Status: buildWaiting, Image: imagePrefix + randomLetters(20), Tags: tags,
-		CPU: body.CPUCount, MemoryMB: body.MemoryMB, CreatedAt: s.cfg.Now().UTC(),
+		CPU: req.CPUCount, MemoryMB: req.MemoryMB, CreatedAt: s.cfg.Now().UTC(),
 	}
-	t, err := s.library.addBuild(owner, ref, b)
-	if err != nil {
-		return err
-	}
-	name := namespaceOf(owner) + "/" + ref.name
-	writeJSON(w, http.StatusAccepted, map[string]any{
-		"templateID": t, "buildID": b.ID, "public": false, "aliases": []string{ref.name}, "names": []string{name}, "tags": tags,
-	})
-	return nil
+	templateID, err = s.library.addBuild(owner, ref, b)
+	return templateID, ref.name, b, err
 }
 
 func cleanTags(tags []string) ([]string, error) {
@@ -146,12 +155,22 @@ func (s *Server) startBuild(w http.ResponseWriter, r *http.Request, owner string
 	if err := decode(w, r, &plan, false); err != nil {
 		return err
 	}
+	if err := s.beginBuild(owner, r.PathValue("id"), r.PathValue("build"), plan); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// beginBuild checks the plan and carries it out in the background.
+func (s *Server) beginBuild(owner, id, buildID string, plan buildPlan) error {
 	if err := s.checkPlan(owner, &plan); err != nil {
 		return err
 	}
 	var templateID string
 	var work build
-	err := s.library.withBuild(owner, r.PathValue("id"), r.PathValue("build"), func(t *template, b *build) error {
+	err := s.library.withBuild(owner, id, buildID, func(t *template, b *build) error {
 		if b.Status != buildWaiting {
 			return squad.Errorf(squad.CodeConflict, "The build was started already")
 		}
@@ -174,8 +193,6 @@ func (s *Server) startBuild(w http.ResponseWriter, r *http.Request, owner string
 		return err
 	}
 	s.background(func(ctx context.Context) { s.runBuild(ctx, owner, templateID, work, plan) })
-	w.Header().Set("Content-Length", "0")
-	w.WriteHeader(http.StatusAccepted)
 	return nil
 }
 

@@ -595,6 +595,20 @@ export interface components {
             status?: "backlog" | "todo";
             title: string;
         };
+        NewTemplate: {
+            /** Format: int64 */
+            cpu?: number;
+            /** @description Reference of an OCI image, for example debian:12 */
+            image?: string;
+            /** Format: int64 */
+            memory_mb?: number;
+            /** @description Lower-case letters, digits, - and _ */
+            name: string;
+            /** @description Commands that run as root, one after the other, while it is built */
+            run?: string[] | null;
+            /** @description Name of another template */
+            template?: string;
+        };
         NewToken: {
             /**
              * Format: int64
@@ -1196,6 +1210,8 @@ export interface components {
             cpu: number;
             /** Format: date-time */
             created_at: string;
+            /** @description What the build does now */
+            detail?: string;
             /** @description Content hash of the image */
             digest?: string;
             /** Format: int64 */
