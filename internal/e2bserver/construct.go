@@ -131,11 +131,6 @@ func (c *construction) from(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if t.Image == interpreterImage() {
-			if err := c.s.ensureInterpreter(ctx); err != nil {
-				return "", err
-			}
-		}
 		maps.Copy(c.env, t.Env)
 		c.base = t.Base
 		c.workdir, c.user = orDefault(t.Workdir, c.workdir), orDefault(t.User, c.user)

@@ -39,11 +39,6 @@ func (s *Server) create(defaultTimeout time.Duration) handler {
 			return err
 		}
 		defer release()
-		if rec.Image == interpreterImage() {
-			if err := s.ensureInterpreter(r.Context()); err != nil {
-				return err
-			}
-		}
 		b, err := s.start(r.Context(), rec)
 		if err != nil {
 			return err

@@ -12,8 +12,13 @@ import (
 	squad "agentsquad"
 )
 
-// baseTemplate is there from the start and everybody's.
-const baseTemplate = "base"
+// Templates that are there from the start and everybody's. The second is what
+// the SDK for code interpreters asks for: the base, since envd runs code for
+// every sandbox on the port that SDK speaks to.
+const (
+	baseTemplate        = "base"
+	interpreterTemplate = "code-interpreter-v1"
+)
 
 // imagePrefix begins the host's names of all that this room makes, so that what
 // nobody refers to any more can be told from what is not ours.
@@ -181,7 +186,7 @@ func (l *library) resolve(owner, text string) (resolved, error) {
 		return resolved{ID: baseTemplate, Alias: baseTemplate, Image: baseTemplate}, nil
 	}
 	if ref.name == interpreterTemplate && ref.namespace == "" {
-		return resolved{ID: interpreterTemplate, Alias: interpreterTemplate, Image: interpreterImage()}, nil
+		return resolved{ID: interpreterTemplate, Alias: interpreterTemplate, Image: baseTemplate}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

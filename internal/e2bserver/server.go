@@ -31,8 +31,6 @@ type Server struct {
 	workCtx  context.Context
 	stopWork context.CancelFunc
 
-	interpreting sync.Mutex // held while the code interpreter is prepared
-
 	mu      sync.RWMutex
 	boxes   map[string]*box
 	pending map[string]int    // starts under way, by owner

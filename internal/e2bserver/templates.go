@@ -165,7 +165,6 @@ func (s *Server) sweep(ctx context.Context) {
 		return
 	}
 	used := s.library.images()
-	used[interpreterImage()] = true
 	for _, b := range s.all(func(*record) bool { return true }) {
 		rec := b.view()
 		used[rec.Image], used[rec.Base] = true, true

@@ -11,17 +11,9 @@ import (
 // CodePort is the port of the code interpreter.
 const CodePort = 49999
 
-// serveCode serves a request to the code interpreter, which is made by the first
-// that wants to run code. Until then it is not healthy: who waits for a server
-// of the sandbox's own to listen must not take us for it.
+// serveCode serves a request to the code interpreter, which is made by the first.
 func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) {
 	s.codeMu.Lock()
-	if s.code == nil && r.URL.Path == "/health" {
-		s.codeMu.Unlock()
-		w.Header().Set("Connection", "close") // the next request may find that server
-		http.Error(w, "no code interpreter runs yet", http.StatusServiceUnavailable)
-		return
-	}
 	if s.code == nil {
 		s.code = interpreter.New(interpreter.Config{System: drivers{s}, Workdir: s.codeWorkdir, Allow: s.allowCode, Log: s.log})
 	}
