@@ -42,21 +42,23 @@ func tag(t Turn) string { return fmt.Sprintf("turn-%s-%d", t.Execution.ID, t.Num
 
 // startScript runs a command once per directory. Output goes to a file and to
 // whoever listens, so that a later listener finds all of it; mkdir decides who
-// starts it, so that a second try joins instead. Arguments: directory, working
-// directory, command. Exit 97 says that it was started before.
-const startScript = `mkdir -p "$1" && mkdir "$1/once" 2>/dev/null || exit 97
+// starts it, so that a second try joins instead. Each program that it starts costs
+// time in a sandbox, so that it does what it can itself. Arguments: directory, which
+// exists, working directory, command. Exit 97 says that it was started before.
+const startScript = `mkdir "$1/once" 2>/dev/null || exit 97
 echo $$ > "$1/pid"
 cd "$2" || { echo 126 > "$1/exit"; exit 126; }
 { bash -lc "$3" </dev/null; echo $? > "$1/code"; } 2>&1 | tee "$1/out"
-mv "$1/code" "$1/exit"
-exit "$(cat "$1/exit")"`
+code=1; read -r code < "$1/code"
+echo "$code" > "$1/exit"
+exit "$code"`
 
 // joinScript prints the output of a started command from an offset on, waits for
 // its end and exits as it did. Exit 98 says that its process is gone and left no
 // exit code: it was killed. Arguments: directory, offset.
 const joinScript = `for i in 1 2 3 4 5 6 7 8 9 10; do [ -f "$1/pid" ] && [ -f "$1/out" ] && break; sleep 0.1; done
-[ -f "$1/exit" ] || tail -s 0.1 -c "+$(($2 + 1))" -f --pid="$(cat "$1/pid")" "$1/out" 2>/dev/null
-[ -f "$1/exit" ] || exit 98
+[ -s "$1/exit" ] || tail -s 0.1 -c "+$(($2 + 1))" -f --pid="$(cat "$1/pid")" "$1/out" 2>/dev/null
+[ -s "$1/exit" ] || exit 98
 exit "$(cat "$1/exit")"`
 
 const (

@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 	"strings"
+
+	"agentsquad/internal/git"
 )
 
 // ReadPushForTest reads the commands of a push and returns them again as text, and
@@ -18,7 +20,7 @@ func ReadPushForTest(b []byte) (string, int, error) {
 }
 
 // PacketForTest makes one packet.
-func PacketForTest(s string) string { return packet(s) }
+func PacketForTest(s string) string { return git.Packet(s) }
 
 // MeterForTest runs a stream through the meter in pieces of n bytes.
 func MeterForTest(stream string, n int, drop bool) (sent string, in, out int64) {

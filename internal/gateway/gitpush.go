@@ -46,7 +46,7 @@ func (g *Gateway) advertisePush(w http.ResponseWriter, r *http.Request, t *targe
 	}
 	noCache(w, "application/x-git-receive-pack-advertisement")
 	var b strings.Builder
-	b.WriteString(packet("# service=git-receive-pack\n") + flush)
+	b.WriteString(git.Packet("# service=git-receive-pack\n") + git.Flush)
 	lines := strings.Split(strings.TrimSpace(string(res.Stdout)), "\n")
 	if lines[0] == "" {
 		lines = []string{git.ZeroSHA + " capabilities^{}"}
@@ -55,9 +55,9 @@ func (g *Gateway) advertisePush(w http.ResponseWriter, r *http.Request, t *targe
 		if i == 0 {
 			line += "\x00" + pushCapabilities
 		}
-		b.WriteString(packet(line + "\n"))
+		b.WriteString(git.Packet(line + "\n"))
 	}
-	b.WriteString(flush)
+	b.WriteString(git.Flush)
 	io.WriteString(w, b.String()) //nolint:errcheck // the client is gone
 	return nil
 }

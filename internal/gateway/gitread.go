@@ -153,7 +153,7 @@ func (g *Gateway) advertiseRead(w http.ResponseWriter, r *http.Request, t *targe
 	}
 	noCache(w, "application/x-git-upload-pack-advertisement")
 	if len(protocolEnv(r)) == 0 || strings.HasSuffix(r.Header.Get("Git-Protocol"), "=0") {
-		io.WriteString(w, packet("# service=git-upload-pack\n")+flush) //nolint:errcheck // the client is gone
+		io.WriteString(w, git.Packet("# service=git-upload-pack\n")+git.Flush) //nolint:errcheck // the client is gone
 	}
 	w.Write(res.Stdout) //nolint:errcheck // the client is gone
 	return nil

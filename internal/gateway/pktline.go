@@ -4,43 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"agentsquad/internal/git"
 )
-
-// maxPacket is the longest packet of git's protocol, its length included.
-const maxPacket = 65520
-
-var errProtocol = errors.New("not git's protocol")
-
-// readPacket reads one packet. A flush packet is nil data.
-func readPacket(r io.Reader) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n, err := strconv.ParseUint(string(head[:]), 16, 16)
-	switch {
-	case err != nil:
-		return nil, errProtocol
-	case n == 0:
-		return nil, nil
-	case n < 4 || n > maxPacket:
-		return nil, errProtocol
-	}
-	data := make([]byte, n-4)
-	if _, err := io.ReadFull(r, data); err != nil {
-		return nil, errProtocol
-	}
-	return data, nil
-}
-
-// packet makes one packet of text.
-func packet(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
-
-const flush = "0000"
 
 // update is one ref that a push wants to move.
 type update struct{ old, sha, ref string }
@@ -57,19 +24,19 @@ const maxUpdates = 64
 func readPush(r io.Reader) (pushRequest, error) {
 	q := pushRequest{caps: map[string]bool{}}
 	for {
-		data, err := readPacket(r)
+		data, err := git.ReadPacket(r)
 		if errors.Is(err, io.EOF) && len(q.updates) == 0 {
 			return q, nil
 		}
 		if err != nil {
-			return q, errProtocol
+			return q, git.ErrProtocol
 		}
 		if data == nil {
 			return q, nil
 		}
 		line := string(data)
 		if strings.HasPrefix(line, "shallow ") || strings.HasPrefix(line, "push-cert") {
-			return q, fmt.Errorf("%w: pushes from shallow clones and signed pushes are not taken", errProtocol)
+			return q, fmt.Errorf("%w: pushes from shallow clones and signed pushes are not taken", git.ErrProtocol)
 		}
 		if len(q.updates) == 0 {
 			var caps string
@@ -80,7 +47,7 @@ func readPush(r io.Reader) (pushRequest, error) {
 		}
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
 		if len(parts) != 3 || !git.ValidSHA(parts[0]) || !git.ValidSHA(parts[1]) || len(parts[0]) != len(parts[1]) || len(q.updates) >= maxUpdates {
-			return q, errProtocol
+			return q, git.ErrProtocol
 		}
 		q.updates = append(q.updates, update{old: parts[0], sha: parts[1], ref: parts[2]})
 	}
@@ -95,7 +62,7 @@ type sideband struct {
 }
 
 func (s *sideband) send(band byte, text string) {
-	const most = maxPacket - 5
+	const most = git.MaxPacket - 5
 	for len(text) > 0 {
 		n := min(len(text), most)
 		fmt.Fprintf(s.w, "%04x%c%s", n+5, band, text[:n])
@@ -114,18 +81,18 @@ func (s *sideband) say(format string, args ...any) {
 // report ends the answer. reasons hold why a ref was refused, "" where it was taken.
 func (s *sideband) report(unpack string, updates []update, reasons map[string]string) {
 	var b strings.Builder
-	b.WriteString(packet("unpack " + oneLine(unpack) + "\n"))
+	b.WriteString(git.Packet("unpack " + oneLine(unpack) + "\n"))
 	for _, u := range updates {
 		if why := reasons[u.ref]; why != "" {
-			b.WriteString(packet("ng " + u.ref + " " + oneLine(why) + "\n"))
+			b.WriteString(git.Packet("ng " + u.ref + " " + oneLine(why) + "\n"))
 		} else {
-			b.WriteString(packet("ok " + u.ref + "\n"))
+			b.WriteString(git.Packet("ok " + u.ref + "\n"))
 		}
 	}
-	b.WriteString(flush)
+	b.WriteString(git.Flush)
 	if s.banded {
 		s.send(1, b.String())
-		io.WriteString(s.w, flush) //nolint:errcheck // the client is gone
+		io.WriteString(s.w, git.Flush) //nolint:errcheck // the client is gone
 	} else {
 		io.WriteString(s.w, b.String()) //nolint:errcheck // the client is gone
 	}

@@ -41,7 +41,7 @@ func (c *Checkout) Commit(ctx context.Context, o CommitOptions) (squad.Commit, e
 			return err
 		}
 		if same && !c.merging(ctx) {
-			return squad.Errorf(squad.CodeConflict, "there is nothing to commit")
+			return squad.Wrap(squad.CodeConflict, errNothing, "there is nothing to commit")
 		}
 		if o.Sign != nil {
 			err = c.commitSigned(ctx, o)
@@ -62,6 +62,80 @@ func (c *Checkout) Commit(ctx context.Context, o CommitOptions) (squad.Commit, e
 	})
 	return done, Explain(err, "commit")
 }
+
+// Recorded is what a turn of work left on a branch.
+type Recorded struct {
+	Head    string         // "" before the first commit
+	Commits []squad.Commit // those on top of since, newest first, 100 at most
+	Made    bool           // something was uncommitted and is a commit now
+}
+
+// Record commits whatever is uncommitted, if anything, and reads what the branch has
+// on top of the commit since. It is [Checkout.Commit] and [Checkout.Log] in one run.
+func (c *Checkout) Record(ctx context.Context, o CommitOptions, since string) (done Recorded, err error) {
+	if _, err := ParseConventional(o.Message); err != nil {
+		return done, err
+	}
+	if err := o.Author.check(); err != nil {
+		return done, err
+	}
+	if since != "" && !ValidSHA(since) {
+		return done, squad.Invalid("since", "%q is not a commit", since)
+	}
+	if o.Sign != nil || len(o.Paths) > 0 {
+		return c.recordSlowly(ctx, o, since)
+	}
+	unmerged := false
+	err = c.do(ctx, "", func(op *operation) error {
+		res, err := c.r.script(ctx, "commit", recordScript, Call{Dir: c.dir, Args: []string{o.Message, since}, Env: o.Author.env(), Accept: []int{exitUnmerged}})
+		if err != nil {
+			op.entry.Kind = "commit"
+			return err
+		}
+		if unmerged = res.ExitCode == exitUnmerged; unmerged {
+			return nil
+		}
+		if done, err = readRecord(string(res.Stdout)); err == nil && done.Made {
+			op.entry.Kind = "commit" // worth a row after all
+		}
+		return err
+	})
+	if unmerged {
+		return c.recordSlowly(ctx, o, since)
+	}
+	return done, Explain(err, "commit")
+}
+
+// readRecord reads what the script printed: whether a commit was made, HEAD, the log.
+func readRecord(out string) (done Recorded, err error) {
+	made, out, _ := strings.Cut(out, "\n")
+	done.Made = made == "made"
+	done.Head, out, _ = strings.Cut(out, "\n")
+	if done.Head != "" && !ValidSHA(done.Head) {
+		return done, fmt.Errorf("read commit: unexpected answer %.80q", done.Head)
+	}
+	done.Commits, err = parseLog(out)
+	return done, err
+}
+
+// recordSlowly is Record for what needs a look in between: open conflicts,
+// signatures, some files only.
+func (c *Checkout) recordSlowly(ctx context.Context, o CommitOptions, since string) (done Recorded, err error) {
+	switch _, err = c.Commit(ctx, o); {
+	case err == nil:
+		done.Made = true
+	case !errors.Is(err, errNothing):
+		return done, err
+	}
+	if done.Head, err = c.Head(ctx); err != nil || done.Head == "" {
+		return done, err
+	}
+	done.Commits, err = c.Log(ctx, since, "HEAD", 100)
+	return done, err
+}
+
+// errNothing is the cause of a commit that has nothing in it.
+var errNothing = errors.New("nothing to commit")
 
 // stage adds what changed. A file whose conflict is still marked is refused: git
 // would take the markers for its content.
@@ -166,12 +240,18 @@ func (c *Checkout) Log(ctx context.Context, from, to string, limit int) (list []
 }
 
 func (c *Checkout) log(ctx context.Context, args []string) ([]squad.Commit, error) {
-	args = append([]string{"log", "-z", "--format=%H%x01%s%x01%an%x01%aI"}, args...)
+	args = append([]string{"log", "-z", "--format=" + logFormat}, args...)
 	out, err := c.git(ctx, append(args, "--")...)
 	if err != nil {
 		return nil, err
 	}
-	var list []squad.Commit
+	return parseLog(out)
+}
+
+// logFormat is the form of a commit that parseLog reads.
+const logFormat = "%H%x01%s%x01%an%x01%aI"
+
+func parseLog(out string) (list []squad.Commit, err error) {
 	for _, entry := range strings.Split(out, "\x00") {
 		parts := strings.SplitN(entry, "\x01", 4)
 		if len(parts) != 4 {

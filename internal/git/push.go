@@ -17,6 +17,12 @@ type PushOptions struct {
 	// Force replaces the remote branch, if it still is where it was last seen.
 	Force    bool
 	Identity Identity // committer of rebased commits
+	// Via, where set, is the remote as this program reaches it: the objects are
+	// taken out of the checkout and sent from here, so that nothing inside has to
+	// reach the remote or hold a credential.
+	Via  *Via
+	Head string // what to push, where known
+	Base string // a commit that the remote has, where known
 }
 
 // Push sends the branch to the remote. CodeConflict: the remote has commits that are
@@ -44,12 +50,16 @@ func (c *Checkout) Push(ctx context.Context, o PushOptions) error {
 			if err := c.rebase(ctx, "refs/remotes/origin/"+o.Branch, o.Identity, false); err != nil {
 				return err
 			}
+			o.Head = "" // it has moved
 		}
 	})
 	return Explain(err, "push "+o.Branch)
 }
 
 func (c *Checkout) pushOnce(ctx context.Context, op *operation, o PushOptions) error {
+	if o.Via != nil {
+		return c.carryBranch(ctx, op, o)
+	}
 	ref := "refs/heads/" + o.Branch
 	args := []string{"push", "--progress", "--no-verify", "--recurse-submodules=no"}
 	if o.Force {
@@ -61,6 +71,17 @@ func (c *Checkout) pushOnce(ctx context.Context, op *operation, o PushOptions) e
 	}
 	_, err := op.net(ctx, Call{Dir: c.dir, Auth: o.Auth, Args: append(args, "origin", ref+":"+ref)})
 	return err
+}
+
+func (c *Checkout) carryBranch(ctx context.Context, op *operation, o PushOptions) error {
+	ref, sha := "refs/heads/"+o.Branch, o.Head
+	if sha == "" {
+		var err error
+		if sha, err = c.r.Resolve(ctx, c.dir, ref); err != nil {
+			return err
+		}
+	}
+	return c.carry(ctx, op, o.Via, cargo{ref: ref, sha: sha, base: o.Base, force: o.Force})
 }
 
 // Fetch brings the remote's branches into the checkout's remote refs.

@@ -50,14 +50,24 @@ func (r *Runner) RunRetry(ctx context.Context, c Call) (res Result, attempts int
 	if c.Stdin != nil {
 		p.Attempts = 1
 	}
+	attempts, err = p.do(ctx, func() error {
+		res, err = r.Run(ctx, c)
+		return err
+	})
+	return res, attempts, err
+}
+
+// do tries something, again after network errors only, and returns how many tries it
+// took.
+func (p Retry) do(ctx context.Context, try func() error) (attempts int, err error) {
 	wait := p.Wait
 	for attempts = 1; ; attempts++ {
-		res, err = r.Run(ctx, c)
+		err = try()
 		if err == nil || KindOf(err) != KindNetwork || attempts >= p.Attempts {
-			return res, attempts, err
+			return attempts, err
 		}
 		if p.Sleep(ctx, wait-time.Duration(rand.Int64N(int64(wait)/2+1))) != nil {
-			return res, attempts, err
+			return attempts, err
 		}
 		wait = min(2*wait, p.MaxWait)
 	}

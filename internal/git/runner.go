@@ -119,6 +119,10 @@ func (r *Runner) Run(ctx context.Context, c Call) (Result, error) {
 	if len(c.Args) == 0 {
 		return Result{}, errors.New("run git: no subcommand")
 	}
+	return r.run(ctx, c.Args[0], r.argv(c), c)
+}
+
+func (r *Runner) run(ctx context.Context, op string, argv []string, c Call) (Result, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = r.cfg.Timeout
@@ -136,22 +140,22 @@ func (r *Runner) Run(ctx context.Context, c Call) (Result, error) {
 		out.progress = &progressFeed{tell: c.Progress}
 	}
 	start := time.Now()
-	code, err := r.cfg.Exec.Run(ctx, Command{Argv: r.argv(c), Env: r.env(c), Dir: c.Dir, Stdin: c.Stdin, Output: out.write})
+	code, err := r.cfg.Exec.Run(ctx, Command{Argv: argv, Env: r.env(c), Dir: c.Dir, Stdin: c.Stdin, Output: out.write})
 	res := Result{
 		Stdout: out.stdout.Bytes(), Stderr: Redact(out.stderr.String(), c.Auth.secrets()...),
 		ExitCode: code, Duration: time.Since(start),
 	}
-	r.cfg.Log.DebugContext(ctx, "git ran", "op", c.Args[0], "dir", c.Dir, "exit_code", code, "duration_ms", res.Duration.Milliseconds())
-	return res, failure(c, res, err)
+	r.cfg.Log.DebugContext(ctx, "git ran", "op", op, "dir", c.Dir, "exit_code", code, "duration_ms", res.Duration.Milliseconds())
+	return res, failure(op, c, res, err)
 }
 
-func failure(c Call, res Result, err error) error {
+func failure(op string, c Call, res Result, err error) error {
 	if err != nil {
 		kind := KindOther
 		if errors.Is(err, context.DeadlineExceeded) {
 			kind = KindTimeout
 		}
-		return &Error{Op: c.Args[0], Kind: kind, ExitCode: res.ExitCode, Stderr: res.Stderr, Err: err}
+		return &Error{Op: op, Kind: kind, ExitCode: res.ExitCode, Stderr: res.Stderr, Err: err}
 	}
 	if res.ExitCode == 0 {
 		return nil
@@ -161,7 +165,7 @@ func failure(c Call, res Result, err error) error {
 			return nil
 		}
 	}
-	return &Error{Op: c.Args[0], Kind: classify(res.Stderr), ExitCode: res.ExitCode, Stderr: res.Stderr}
+	return &Error{Op: op, Kind: classify(res.Stderr), ExitCode: res.ExitCode, Stderr: res.Stderr}
 }
 
 // Line runs a command and returns its standard output without the last newline.

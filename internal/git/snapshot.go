@@ -8,41 +8,16 @@ import (
 	squad "agentsquad"
 )
 
-// snapshotTree writes the working tree as it is, untracked files included, without
-// changing the index, the branch or a file. Call it in the checkout's turn.
+// snapshotTree writes the working tree as it is and returns the tree's name. Call it
+// in the checkout's turn.
 func (c *Checkout) snapshotTree(ctx context.Context) (string, error) {
-	index := c.dir + "/.git/squad-index"
-	// The copy brings the index's record of unchanged files along, so that only
-	// what changed is read. A checkout without a commit may have no index.
-	if _, err := c.program(ctx, "sh", "-c", `if [ -e "$1" ]; then cp -- "$1" "$2"; else rm -f -- "$2"; fi`, "sh", c.dir+"/.git/index", index); err != nil {
-		return "", err
-	}
-	env := []string{"GIT_INDEX_FILE=" + index}
-	if _, err := c.r.Run(ctx, Call{Dir: c.dir, Env: env, Args: []string{"add", "-A"}}); err != nil {
-		return "", err
-	}
-	res, err := c.r.Run(ctx, Call{Dir: c.dir, Env: env, Args: []string{"write-tree"}})
+	res, err := c.r.script(ctx, "snapshot", snapshotScript+`echo "$tree"`, Call{Dir: c.dir})
 	return strings.TrimSpace(string(res.Stdout)), err
 }
 
 func (c *Checkout) snapshotCommit(ctx context.Context, message string, who Identity) (string, error) {
-	tree, err := c.snapshotTree(ctx)
-	if err != nil {
-		return "", err
-	}
-	head, err := c.Head(ctx)
-	if err != nil {
-		return "", err
-	}
-	var parents []string
-	if head != "" {
-		parents = []string{head}
-		same, err := c.git(ctx, "rev-parse", "--verify", head+"^{tree}")
-		if err != nil || same == tree {
-			return head, err
-		}
-	}
-	return commitTree(ctx, c.r, c.dir, tree, parents, message, who.env())
+	res, err := c.r.script(ctx, "snapshot", snapshotCommitScript, Call{Dir: c.dir, Args: []string{message}, Env: who.env()})
+	return strings.TrimSpace(string(res.Stdout)), err
 }
 
 // CheckpointOptions says where a checkpoint goes.
@@ -51,6 +26,8 @@ type CheckpointOptions struct {
 	Message string
 	Author  Identity
 	Auth    Auth
+	Via     *Via // see [PushOptions]
+	Base    string
 }
 
 // Checkpoint stores the working tree as it is outside the sandbox: as a commit on
@@ -67,6 +44,9 @@ func (c *Checkout) Checkpoint(ctx context.Context, o CheckpointOptions) (sha str
 	err = c.do(ctx, "checkpoint", func(op *operation) error {
 		if sha, err = c.snapshotCommit(ctx, o.Message, o.Author); err != nil {
 			return fmt.Errorf("take snapshot: %w", err)
+		}
+		if o.Via != nil {
+			return c.carry(ctx, op, o.Via, cargo{ref: o.Ref, sha: sha, base: o.Base, force: true})
 		}
 		_, err = op.net(ctx, Call{Dir: c.dir, Auth: o.Auth, Args: []string{"push", "--progress", "--no-verify", "origin", "+" + sha + ":" + o.Ref}})
 		return err

@@ -128,7 +128,8 @@ func (v Checkouts) Push(ctx context.Context, actor squad.Actor, sandboxID string
 	if err != nil {
 		return squad.GitOperation{}, err
 	}
-	err = c.Push(ctx, git.PushOptions{Branch: p.Branch, Auth: auth, Rebase: true, Identity: s.author()})
+	via := v.r.cfg.Gateway.Via(squad.Sandbox{ID: p.SandboxID}, s.repo)
+	err = c.Push(ctx, git.PushOptions{Branch: p.Branch, Auth: auth, Rebase: true, Identity: s.author(), Via: via})
 	return rec.last, err
 }
 

@@ -16,8 +16,9 @@ import (
 
 // commitResult is the state of the branch after a turn.
 type commitResult struct {
-	Head string `json:"head"`
-	New  bool   `json:"new"` // there are commits that were not pushed before
+	Head    string         `json:"head"`
+	New     bool           `json:"new"` // there are commits that were not pushed before
+	Commits []squad.Commit `json:"commits,omitempty"`
 }
 
 // pushResult is where the branch is outside.
@@ -47,20 +48,11 @@ func (r *Runner) commit(ctx context.Context, s scene, p place, turn int, result 
 		}
 		return commitResult{}, r.ask(ctx, s, result.Question)
 	}
-	status, err := c.Status(ctx)
+	done, err := c.Record(ctx, git.CommitOptions{Message: commitMessage(s, turn, result), Author: s.author()}, p.BaseSHA)
 	if err != nil {
 		return commitResult{}, err
 	}
-	if !status.Clean() {
-		_, err := c.Commit(ctx, git.CommitOptions{Message: commitMessage(s, turn, result), Author: s.author()})
-		if err != nil {
-			return commitResult{}, err
-		}
-		if status.Head, err = c.Head(ctx); err != nil {
-			return commitResult{}, err
-		}
-	}
-	return commitResult{Head: status.Head, New: status.Head != s.execution.HeadSHA}, nil
+	return commitResult{Head: done.Head, New: done.Head != s.execution.HeadSHA, Commits: done.Commits}, nil
 }
 
 func agentFailed(result agent.Result) error {
@@ -85,12 +77,9 @@ func commitMessage(s scene, turn int, result agent.Result) string {
 
 // checkpoint stores the working tree outside the sandbox as it is.
 func (r *Runner) checkpoint(ctx context.Context, s scene, p place, c *git.Checkout, row squad.Sandbox, turn int) error {
-	_, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
-	if err != nil {
-		return err
-	}
 	sha, err := c.Checkpoint(ctx, git.CheckpointOptions{
-		Ref: checkpointRef(s.execution.ID, turn), Message: fmt.Sprintf("chore: checkpoint of turn %d", turn), Author: s.author(), Auth: auth,
+		Ref: checkpointRef(s.execution.ID, turn), Message: fmt.Sprintf("chore: checkpoint of turn %d", turn), Author: s.author(), Base: p.BaseSHA,
+		Via: r.cfg.Gateway.Via(row, s.repo),
 	})
 	if err != nil || sha == "" || sha == p.BaseSHA {
 		return err
@@ -127,7 +116,7 @@ func (r *Runner) ask(ctx context.Context, s scene, question string) error {
 // push brings the branch outside. A base that moved is rebased on first; what the
 // agent must solve comes back as a prompt.
 func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) (pushResult, error) {
-	out := pushResult{Head: work.Head, BaseSHA: p.BaseSHA}
+	out := pushResult{Head: work.Head, BaseSHA: p.BaseSHA, Commits: work.Commits}
 	c, row, err := r.checkout(ctx, s, p)
 	if err != nil {
 		return out, err
@@ -168,12 +157,16 @@ func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) 
 		if out.Head, err = c.Head(ctx); err != nil {
 			return out, err
 		}
-		out.BaseSHA = tip
+		out.BaseSHA, out.Commits = tip, nil
 	}
-	if out.Commits, err = c.Log(ctx, out.BaseSHA, "HEAD", 100); err != nil {
-		return out, err
+	if out.Commits == nil {
+		if out.Commits, err = c.Log(ctx, out.BaseSHA, "HEAD", 100); err != nil {
+			return out, err
+		}
 	}
-	err = c.Push(ctx, git.PushOptions{Branch: p.Branch, Auth: auth, Rebase: !moved, Force: moved, Identity: s.author()})
+	err = c.Push(ctx, git.PushOptions{
+		Branch: p.Branch, Auth: auth, Rebase: !moved, Force: moved, Identity: s.author(), Via: r.cfg.Gateway.Via(row, s.repo), Head: out.Head, Base: out.BaseSHA,
+	})
 	if squad.CodeOf(err) == squad.CodeRule {
 		out.Problem = refusedPrompt(message(err))
 		return out, nil

@@ -63,6 +63,11 @@ func (o *Outward) Remote(ctx context.Context, sb squad.Sandbox, repo squad.Repos
 	return base + "/git/" + repo.ID + ".git", auth, nil
 }
 
+// Via implements [Gateway].
+func (o *Outward) Via(sb squad.Sandbox, repo squad.Repository) *git.Via {
+	return &git.Via{Transport: o.Gateway.Transport(sb.ID), URL: internalURL + "/git/" + repo.ID + ".git"}
+}
+
 // reach is the gateway's address from inside a sandbox, with the token where one
 // is needed.
 func (o *Outward) reach(ctx context.Context, sb squad.Sandbox) (base, secret string, err error) {

@@ -36,6 +36,8 @@ type Gateway interface {
 	Prepare(ctx context.Context, provider string, repo squad.Repository, branch string) (Tree, error)
 	// Remote is the address of a repository as a sandbox reaches it.
 	Remote(ctx context.Context, sb squad.Sandbox, repo squad.Repository) (url string, auth git.Auth, err error)
+	// Via is the same repository, reached by this program in the sandbox's name.
+	Via(sb squad.Sandbox, repo squad.Repository) *git.Via
 	// Head is where a branch of the upstream is now, "" where it is not.
 	Head(ctx context.Context, repo squad.Repository, branch string) (string, error)
 	// Dir is the repository on this machine that holds all branches and

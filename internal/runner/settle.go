@@ -233,12 +233,9 @@ func (r *Runner) secure(ctx context.Context, in cleanupInput) (time.Duration, er
 
 // keepWork stores the working tree of an ended execution as a checkpoint.
 func (r *Runner) keepWork(ctx context.Context, s scene, p place, c *git.Checkout, row squad.Sandbox, turn int) error {
-	_, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
-	if err != nil {
-		return err
-	}
 	sha, err := c.Checkpoint(ctx, git.CheckpointOptions{
-		Ref: checkpointRef(s.execution.ID, turn), Message: "chore: keep work of an ended execution", Author: s.author(), Auth: auth,
+		Ref: checkpointRef(s.execution.ID, turn), Message: "chore: keep work of an ended execution", Author: s.author(),
+		Via: r.cfg.Gateway.Via(row, s.repo), Base: p.BaseSHA,
 	})
 	if err != nil || sha == "" || sha == p.BaseSHA {
 		return err

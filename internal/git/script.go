@@ -1,0 +1,71 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Several git commands in one run: in a sandbox each run costs as much as git's own
+// work. The texts are constants; what varies comes in as arguments and is never
+// read as shell text.
+
+// recordScript commits everything that changed and prints what the branch has on
+// top of a commit. Arguments: message, commit or "". Exit 91 says that conflicts are
+// open. The first line says whether a commit was made.
+const recordScript = `[ -z "$(git ls-files --unmerged)" ] || exit 91
+git add -A || exit
+if git commit --quiet --no-verify --cleanup=whitespace -m "$1" >&2; then echo made
+elif git diff --cached --quiet --no-ext-diff; then echo same
+else exit 1
+fi
+git rev-parse --verify --quiet HEAD || exit 0
+exec git log -z --max-count=100 --format='` + logFormat + `' ${2:+"$2.."}HEAD --`
+
+// snapshotScript writes the working tree as it is, untracked files included, without
+// changing the index, the branch or a file. A copy of the index brings its record of
+// unchanged files along, so that only what changed is read; a checkout without a
+// commit may have none. It prints the tree.
+const snapshotScript = `export GIT_INDEX_FILE="$PWD/.git/squad-index"
+if [ -e .git/index ]; then cp -- .git/index "$GIT_INDEX_FILE"; else rm -f -- "$GIT_INDEX_FILE"; fi
+git add -A || exit
+tree="$(git write-tree)" || exit
+`
+
+// snapshotCommitScript prints a commit of the working tree on top of HEAD: HEAD itself
+// where they are the same. Arguments: message.
+const snapshotCommitScript = snapshotScript + `head="$(git rev-parse --verify --quiet HEAD)"
+if [ -n "$head" ] && [ "$tree" = "$(git rev-parse --verify "$head^{tree}")" ]; then echo "$head"; exit; fi
+exec git commit-tree ${head:+-p "$head"} -m "$1" "$tree"`
+
+// packScript prints a pack of what a commit has and the others have not. Arguments:
+// the commit, a commit that it must come after or "", the others. Exit 92 says that
+// it does not come after it.
+const packScript = `new="$1"; old="$2"; shift 2
+if [ -n "$old" ]; then git merge-base --is-ancestor "$old" "$new" 2>/dev/null || exit 92; fi
+{ printf '%s\n' "$new" ${old:+"^$old"}
+  for not; do echo "^$not"; done
+  [ $# -gt 0 ] || git for-each-ref --format='^%(objectname)' refs/remotes/origin
+} | git pack-objects --revs --stdout --thin --delta-base-offset --all-progress`
+
+const (
+	exitUnmerged    = 91
+	exitNotAncestor = 92
+)
+
+// script runs one of the texts above in the checkout. The call's Args are the
+// script's arguments, its Config holds for every git command of it.
+func (r *Runner) script(ctx context.Context, op, text string, c Call) (Result, error) {
+	c.Env = append(configEnv(append(settings(c.Dir), c.Config...)), c.Env...)
+	return r.run(ctx, op, append([]string{"/bin/sh", "-c", text, "squad-git"}, c.Args...), c)
+}
+
+// configEnv gives settings to every git command below a process.
+func configEnv(settings []string) []string {
+	env := []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings))}
+	for i, s := range settings {
+		key, value, _ := strings.Cut(s, "=")
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
+	}
+	return env
+}
