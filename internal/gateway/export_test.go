@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"agentsquad/internal/git"
@@ -35,3 +36,12 @@ func MeterForTest(stream string, n int, drop bool) (sent string, in, out int64) 
 	b.Write(e.rest())
 	return b.String(), m.tokens.in, m.tokens.out
 }
+
+// GuardPackForTest runs a pack through the guard.
+func GuardPackForTest(pack []byte, out *bytes.Buffer, most int64) error {
+	out.Reset()
+	return guardPack(bytes.NewReader(pack), out, 20, most)
+}
+
+// IsTooMuchForTest says whether the guard found too much in a pack.
+func IsTooMuchForTest(err error) bool { return errors.Is(err, errUnpacks) }

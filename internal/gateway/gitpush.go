@@ -220,25 +220,40 @@ func (p *push) unpack(ctx context.Context) error {
 	if binary.BigEndian.Uint32(head[8:]) < 100 {
 		args = []string{"unpack-objects", "-q", "--strict", limit}
 	}
+	pack, feed := io.Pipe()
+	guarded := make(chan error, 1)
+	go func() { // ends with the body, or when nobody reads the pack any more
+		err := guardPack(p.body, feed, len(git.ZeroSHA)/2, unpackFactor*p.limit)
+		feed.CloseWithError(err)
+		guarded <- err
+	}()
 	_, err = p.g.runner.Run(ctx, git.Call{
-		Dir: p.t.mirror.Dir(), Args: args, Stdin: p.body, Timeout: 10 * time.Minute,
+		Dir: p.t.mirror.Dir(), Args: args, Stdin: pack, Timeout: 10 * time.Minute,
 		Env:    append(p.scratch.Env(), "GIT_ALLOC_LIMIT=768m"),
 		Config: []string{"core.bigFileThreshold=16m", "pack.threads=1"},
 	})
+	pack.Close()
+	lie := <-guarded
 	if l, ok := p.whole.(*limited); ok && l.over {
 		return p.tooLarge()
 	}
 	var failed *git.Error
 	switch {
-	case err == nil:
-		return nil
+	case errors.Is(lie, errUnpacks):
+		return squad.Errorf(squad.CodeTooLarge, "the push unpacks to more than the %d MiB that this repository allows", unpackFactor*p.limit>>20)
 	case errors.As(err, &failed) && strings.Contains(failed.Stderr, "exceeds maximum allowed size"):
 		return p.tooLarge()
 	case failed != nil && failed.Err == nil:
 		return squad.Wrap(squad.CodeInvalid, err, "git refuses the objects of the push: %s", oneLine(failed.Stderr))
+	case lie != nil:
+		return squad.Wrap(squad.CodeInvalid, lie, "the push holds a pack that cannot be read")
 	}
 	return err
 }
+
+// unpackFactor is how many times the limit of a push its files may have in all.
+// Text shrinks to a fourth or so; what shrinks more is made to.
+const unpackFactor = 8
 
 func (p *push) tooLarge() error {
 	return squad.Errorf(squad.CodeTooLarge, "the push is larger than the %d MiB that this repository allows", p.limit>>20)

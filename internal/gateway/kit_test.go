@@ -191,15 +191,22 @@ func (k *kit) restart(t *testing.T, done func() bool) {
 	ended := make(chan error, 1)
 	g := gateway.New(k.cfg)
 	go func() { ended <- g.Run(ctx) }()
+	k.waitFor(t, done)
+	stop()
+	must(t, <-ended)
+}
+
+// waitFor waits until done says so.
+func (k *kit) waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	late := time.After(30 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
+		case <-late:
 			t.Fatal("it did not happen in time")
 		}
 	}
-	stop()
-	must(t, <-ended)
 }

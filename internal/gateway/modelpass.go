@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	squad "agentsquad"
@@ -47,6 +48,7 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 	resp, err := m.transport.RoundTrip(req)
 	if err != nil {
 		if r.Context().Err() != nil {
+			meter.cutOff()
 			return nil
 		}
 		return squad.Wrap(squad.CodeUnavailable, err, "%s could not be reached", call.provider)
@@ -56,43 +58,65 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 		// The provider's own words may quote the key.
 		return squad.Errorf(squad.CodeProvider, "%s refused the server's key (status %d)", call.provider, resp.StatusCode)
 	}
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		return squad.Errorf(squad.CodeProvider, "%s answered with a redirect (status %d), which is not followed", call.provider, resp.StatusCode)
+	}
 	for name, values := range resp.Header {
-		if !dropped[name] && (!call.dropOwn || name != "Content-Length") {
+		if !dropped[name] && !holdsKey(values, key) {
 			w.Header()[name] = values
 		}
 	}
-	w.WriteHeader(resp.StatusCode)
-	if meter == nil || resp.StatusCode >= 300 {
-		io.Copy(w, resp.Body) //nolint:errcheck // the client is gone, or the provider; both see it
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && resp.StatusCode < 300 {
+		w.WriteHeader(resp.StatusCode)
+		if meter == nil {
+			meter = newMeter("")
+		}
+		m.stream(w, resp.Body, &events{meter: meter, drop: call.dropOwn}, key)
 		return nil
 	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		m.stream(w, resp.Body, meter, call.dropOwn)
-		return nil
-	}
-	m.whole(w, resp.Body, meter)
-	return nil
+	return m.whole(w, resp, meter, key)
+}
+
+// Providers do not quote the key that they were sent, but what stands between them
+// and us might: a proxy that tells what it was asked. So it is looked for.
+
+func holdsKey(values []string, key string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, key) })
+}
+
+func withoutKey(b []byte, key string) []byte {
+	return bytes.ReplaceAll(b, []byte(key), []byte("[redacted]"))
 }
 
 const maxAnswer = 64 << 20
 
-// whole passes a single JSON answer on.
-func (m *models) whole(w http.ResponseWriter, body io.Reader, meter *meter) {
-	var copied bytes.Buffer
-	io.Copy(w, io.TeeReader(io.LimitReader(body, maxAnswer), &copied)) //nolint:errcheck // the client is gone; what came is counted
-	meter.read(copied.Bytes())
+// whole passes a single answer on.
+func (m *models) whole(w http.ResponseWriter, resp *http.Response, meter *meter, key string) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if meter != nil && resp.StatusCode < 300 {
+		meter.read(body)
+	}
+	if err != nil && len(body) == 0 {
+		return squad.Wrap(squad.CodeProvider, err, "the answer broke off")
+	}
+	clean := withoutKey(body, key)
+	if err != nil || len(clean) != len(body) {
+		w.Header().Del("Content-Length") // it is no longer what it was, or the client is to see the end
+	}
+	w.WriteHeader(resp.StatusCode)
+	w.Write(clean) //nolint:errcheck // the client is gone; what came is counted
+	return nil
 }
 
 // stream passes events on as they come. When the client goes, the provider's stream
 // ends with the request's context, and what was seen so far is counted.
-func (m *models) stream(w http.ResponseWriter, body io.Reader, meter *meter, drop bool) {
-	cut := &events{meter: meter, drop: drop}
+func (m *models) stream(w http.ResponseWriter, body io.Reader, cut *events, key string) {
 	out := &flusher{w: w}
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := body.Read(buf)
 		if n > 0 {
-			if send := cut.write(buf[:n]); len(send) > 0 {
+			if send := withoutKey(cut.write(buf[:n]), key); len(send) > 0 {
 				if _, err := out.Write(send); err != nil {
 					break
 				}
@@ -102,21 +126,26 @@ func (m *models) stream(w http.ResponseWriter, body io.Reader, meter *meter, dro
 			break
 		}
 	}
-	if rest := cut.rest(); len(rest) > 0 {
+	if rest := withoutKey(cut.rest(), key); len(rest) > 0 {
 		out.Write(rest) //nolint:errcheck // the client is gone
 	}
 }
 
 // record enters a call in the books. One whose usage never came, because it was cut
-// off, is estimated from what passed; one that failed cost nothing.
+// off, is estimated from what passed; one that failed cost nothing. One that the
+// client left before the answer began goes on at the provider: it is counted as if
+// all had come, or leaving early would be a way around every budget.
 func (m *models) record(ctx context.Context, call *modelCall, meter *meter) error {
 	used := meter.tokens
-	if meter.text == 0 {
+	if meter.text == 0 && !meter.cut {
 		return nil
 	}
 	if !meter.done {
 		used.in = max(used.in, int64(len(call.body))/4)
 		used.out = max(used.out, meter.text/16)
+	}
+	if meter.cut && !call.ask.Stream {
+		used.out = m.maxOutput(call)
 	}
 	u := squad.Usage{
 		ExecutionID: call.execution.ID, TaskID: call.task.ID, MemberID: call.member.ID, SquadID: call.squad.ID, SandboxID: call.sandbox.ID,

@@ -201,7 +201,7 @@ func (m *models) paid(w http.ResponseWriter, r *http.Request, call *modelCall, k
 	}
 	defer release() // after the books: a call is counted twice for a moment rather than not at all
 	call.includeUsage()
-	meter := &meter{model: call.ask.Model}
+	meter := newMeter(call.ask.Model)
 	err = m.pass(w, r, call, key, meter)
 	return errors.Join(err, m.record(context.WithoutCancel(r.Context()), call, meter))
 }
@@ -215,14 +215,18 @@ func (m *models) refuseUnknown(limits []limit) bool {
 
 // estimate is generous: three bytes a token, and all the output that may come.
 func (m *models) estimate(call *modelCall) estimate {
-	out := max(call.ask.MaxTokens, call.ask.MaxCompletionTokens, call.ask.MaxOutputTokens)
-	if out <= 0 {
-		out = m.cfg.Models.MaxOutput
-	}
-	in := int64(len(call.body)) / 3
+	in, out := int64(len(call.body))/3, m.maxOutput(call)
 	return estimate{
 		inUSD: call.price.cost(tokens{in: int64(len(call.body)) / 8}), allUSD: call.price.cost(tokens{in: in, out: out}), tokens: in + out,
 	}
+}
+
+// maxOutput is the longest answer that the call allows.
+func (m *models) maxOutput(call *modelCall) int64 {
+	if n := max(call.ask.MaxTokens, call.ask.MaxCompletionTokens, call.ask.MaxOutputTokens); n > 0 {
+		return n
+	}
+	return m.cfg.Models.MaxOutput
 }
 
 // includeUsage asks OpenAI's chat streams for their usage, which they leave out

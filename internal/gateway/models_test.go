@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -326,6 +327,33 @@ func TestModels_CutOffStreamIsCounted(t *testing.T) {
 	list := k.usage(t)
 	if len(list) != 1 || list[0].TokensIn != 500 || list[0].TokensOut < 50 {
 		t.Errorf("got %+v", list)
+	}
+}
+
+// Who leaves before the answer begins has still spent: the provider goes on.
+func TestModels_ClientThatLeavesEarlyIsCounted(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	k, _ := modelKit(t, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) //nolint:errcheck // the server notices a lost client only after the body
+		close(arrived)
+		<-r.Context().Done()
+	}, func(c *gateway.Config) { c.Models.CountUnknown = true })
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.url+"/llm/anthropic/v1/messages", strings.NewReader(`{"model":"test-big","max_tokens":700,"x":"`+strings.Repeat("word ", 400)+`"}`))
+	must(t, err)
+	go func() {
+		<-arrived
+		leave()
+	}()
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+		t.Fatal("it was answered")
+	}
+	// The books are closed after the client is gone: wait for the entry.
+	k.waitFor(t, func() bool { return len(k.usage(t)) == 1 })
+	if u := k.usage(t)[0]; u.TokensIn < 500 || u.TokensOut != 700 {
+		t.Errorf("got %+v", u)
 	}
 }
 

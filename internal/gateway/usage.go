@@ -46,6 +46,16 @@ type meter struct {
 	model  string
 	text   int64 // bytes of events or body seen, for an estimate where usage never came
 	done   bool  // the answer said what it used in the end
+	cut    bool  // the client left before the answer began
+}
+
+func newMeter(model string) *meter { return &meter{model: model} }
+
+// cutOff notes that nobody waits for the answer any more. A nil meter counts nothing.
+func (m *meter) cutOff() {
+	if m != nil {
+		m.cut = true
+	}
 }
 
 // read takes one JSON document: the body, or the data of one event.
