@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"agentsquad/internal/git"
 )
 
 // errUnpacks says that a pack holds more than its sender may send.
@@ -25,7 +27,7 @@ func guardPack(r io.Reader, w io.Writer, nameSize int, most int64) error {
 	in := bufio.NewReaderSize(io.TeeReader(r, w), 64<<10)
 	var head [12]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil || string(head[:4]) != "PACK" {
-		return errProtocol
+		return git.ErrProtocol
 	}
 	g := packGuard{in: in, left: most, name: make([]byte, nameSize)}
 	for range binary.BigEndian.Uint32(head[8:]) {
@@ -57,13 +59,13 @@ func (g *packGuard) object() error {
 		for more := true; more; {
 			b, err := g.in.ReadByte()
 			if err != nil {
-				return errProtocol
+				return git.ErrProtocol
 			}
 			more = b&0x80 != 0
 		}
 	case packNameDelta:
 		if _, err := io.ReadFull(g.in, g.name); err != nil {
-			return errProtocol
+			return git.ErrProtocol
 		}
 	}
 	return g.content(kind == packOffsetDelta || kind == packNameDelta, size)
@@ -73,12 +75,12 @@ func (g *packGuard) object() error {
 func (g *packGuard) header() (kind byte, size int64, err error) {
 	b, err := g.in.ReadByte()
 	if err != nil {
-		return 0, 0, errProtocol
+		return 0, 0, git.ErrProtocol
 	}
 	kind, size = b>>4&7, int64(b&15)
 	for shift := 4; b&0x80 != 0; shift += 7 {
 		if b, err = g.in.ReadByte(); err != nil || shift > 53 {
-			return 0, 0, errProtocol
+			return 0, 0, git.ErrProtocol
 		}
 		size |= int64(b&0x7f) << shift
 	}
@@ -100,7 +102,7 @@ func (g *packGuard) content(delta bool, size int64) (err error) {
 		err = g.zip.(zlib.Resetter).Reset(g.in, nil)
 	}
 	if err != nil {
-		return errProtocol
+		return git.ErrProtocol
 	}
 	out := &io.LimitedReader{R: g.zip, N: size + 1}
 	if delta {
@@ -109,7 +111,7 @@ func (g *packGuard) content(delta bool, size int64) (err error) {
 		}
 	}
 	if _, err := io.Copy(io.Discard, out); err != nil || out.N != 1 {
-		return errProtocol // broken, or of another length than it says
+		return git.ErrProtocol // broken, or of another length than it says
 	}
 	return nil
 }
@@ -118,11 +120,11 @@ func (g *packGuard) content(delta bool, size int64) (err error) {
 func (g *packGuard) result(r io.Reader) error {
 	b := bufio.NewReaderSize(r, 16)
 	if _, err := binary.ReadUvarint(b); err != nil {
-		return errProtocol
+		return git.ErrProtocol
 	}
 	made, err := binary.ReadUvarint(b)
 	if err != nil || made > 1<<62 {
-		return errProtocol
+		return git.ErrProtocol
 	}
 	return g.count(int64(made))
 }
