@@ -48,8 +48,8 @@ test: setup build ## everything: page, Go, sandboxes, SDK conformance, browser (
 	SQUAD_BIN=$(CURDIR)/$(BIN)/squad go test -timeout 25m $(GO_PACKAGES)
 
 .PHONY: test-race
-test-race: setup ## Go tests with the race detector (needs gcc)
-	CGO_ENABLED=1 go test -race -timeout 40m $(GO_PACKAGES)
+test-race: setup build ## Go tests with the race detector (needs gcc)
+	CGO_ENABLED=1 SQUAD_BIN=$(CURDIR)/$(BIN)/squad go test -race -tags embedrunsc -timeout 40m $(GO_PACKAGES)
 
 .PHONY: lint
 lint: $(CACHE)/golangci-lint $(CACHE)/npm.stamp ## gofmt, vet, golangci, TypeScript

@@ -15,11 +15,13 @@ import (
 	"agentsquad/internal/app"
 	"agentsquad/internal/envd"
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 )
 
 func TestMain(m *testing.M) {
 	gvisor.Dispatch() // sandboxes of the house are this program started again
 	envd.Dispatch()
+	gvisortest.Static()
 	os.Exit(m.Run())
 }
 

@@ -16,11 +16,13 @@ import (
 	"agentsquad/e2b"
 	"agentsquad/internal/e2bserver"
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 	"agentsquad/test/e2bsdk/e2btest"
 )
 
 func TestMain(m *testing.M) {
 	gvisor.Dispatch()
+	gvisortest.Static()
 	os.Exit(m.Run())
 }
 

@@ -1,8 +1,13 @@
-//go:build embedweb
+//go:build embedrunsc
 
 package gvisor
 
 import _ "embed"
+
+// embeddedRunsc is command runsc, gzipped.
+//
+//go:embed runsc.bin.gz
+var embeddedRunsc []byte
 
 //go:embed envd.bin
 var embeddedEnvd []byte

@@ -17,6 +17,9 @@ import (
 // content. Older ones go: sandboxes hold the one they were started with.
 func (r *Runtime) installEnvd() error {
 	data := r.cfg.Envd
+	if len(data) == 0 && r.cfg.EnvdPath == "" {
+		data = EmbeddedEnvd()
+	}
 	if len(data) == 0 {
 		path := r.cfg.EnvdPath
 		if path == "" {

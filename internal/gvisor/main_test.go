@@ -20,6 +20,7 @@ import (
 	"agentsquad/internal/envdpb/process"
 	"agentsquad/internal/envdpb/process/processconnect"
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 	"agentsquad/internal/tunnel"
 )
 
@@ -29,6 +30,7 @@ var envdProgram string
 func TestMain(m *testing.M) {
 	gvisor.Dispatch()
 	envd.Dispatch()
+	gvisortest.Static()
 	envdProgram = os.Getenv(envdEnv)
 	if data := os.Getenv(serverEnv); data != "" {
 		server(data)

@@ -31,6 +31,15 @@ func checkStatic(path string) error {
 	return nil
 }
 
+// CheckProgram says whether this program can make sandboxes: it carries command
+// runsc, or can be it.
+func CheckProgram() error {
+	if len(embeddedRunsc) > 0 {
+		return nil
+	}
+	return checkStatic(reexec.SelfExe)
+}
+
 // maxRunsc bounds the unpacked program.
 const maxRunsc = 512 << 20
 

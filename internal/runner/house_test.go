@@ -25,6 +25,7 @@ import (
 	"agentsquad/internal/gateway"
 	"agentsquad/internal/git"
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 	"agentsquad/internal/runner"
 	"agentsquad/internal/sandbox"
 	"agentsquad/internal/store"
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "envd" { // process 1 of the sandboxes made here
 		os.Exit(envd.Main(os.Args[1:]))
 	}
+	gvisortest.Static()
 	os.Exit(m.Run())
 }
 

@@ -10,12 +10,14 @@ import (
 
 	"agentsquad/e2b"
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 	"agentsquad/test/e2bsdk/e2btest"
 )
 
 // TestMain is also the sandbox kernel, and the server process that a test kills.
 func TestMain(m *testing.M) {
 	gvisor.Dispatch()
+	gvisortest.Static()
 	if dir := os.Getenv(serverEnv); dir != "" {
 		if err := server(context.Background(), dir); err != nil {
 			fmt.Fprintln(os.Stderr, "server:", err)

@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 	"agentsquad/test/e2bsdk/e2btest"
 )
 
 func TestMain(m *testing.M) {
 	gvisor.Dispatch()
+	gvisortest.Static()
 	os.Exit(m.Run())
 }
 

@@ -20,6 +20,7 @@ import (
 	"agentsquad/internal/envdpb/process"
 	"agentsquad/internal/envdpb/process/processconnect"
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 	"agentsquad/internal/tunnel"
 )
 
@@ -31,6 +32,7 @@ var (
 
 func TestMain(m *testing.M) {
 	gvisor.Dispatch()
+	gvisortest.Static()
 	os.Exit(run(m))
 }
 
