@@ -106,10 +106,7 @@ func (a *App) checkForges(ctx context.Context) []squad.Check {
 	}
 	var checks []squad.Check
 	for _, r := range repos {
-		for _, c := range a.rooms.forges.Check(ctx, r.ID) {
-			c.Name = "repository " + r.Name + ": " + c.Name
-			checks = append(checks, c)
-		}
+		checks = append(checks, a.rooms.forges.Check(ctx, r.ID)...)
 	}
 	return checks
 }

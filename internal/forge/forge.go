@@ -16,6 +16,8 @@ import (
 type Forge interface {
 	// Info reads the repository and what our credential may do with it.
 	Info(ctx context.Context) (Info, error)
+	// Branches lists the names of all branches.
+	Branches(ctx context.Context) ([]string, error)
 
 	// CreatePull opens a pull request. One that is open for the same branches
 	// already is CodeConflict.
@@ -53,6 +55,7 @@ type Forge interface {
 // Info is a repository as its forge knows it.
 type Info struct {
 	FullName      string
+	CloneURL      string // without credentials; "" on the local forge
 	DefaultBranch string
 	Private       bool
 	Empty         bool
@@ -78,6 +81,17 @@ type PullFilter struct {
 	State squad.PullState // "" is open
 	Head  string          // branch
 	Limit int             // 0 is 50
+}
+
+func (f PullFilter) fits(p squad.PullRequest) bool {
+	return (f.State == "" || p.State == f.State) && (f.Head == "" || p.Head == f.Head)
+}
+
+func orLimit(limit int) int {
+	if limit <= 0 {
+		return 50
+	}
+	return limit
 }
 
 // PullUpdate changes a pull request; nil leaves a field alone.
@@ -114,6 +128,22 @@ type Issue struct {
 	Body   string
 	State  string
 	Labels []string
+}
+
+// settled reads an open pull request again for a moment while it says the word by
+// which a forge means "not tried yet".
+func settled(ctx context.Context, unsure string, read func() (squad.PullRequest, error)) (squad.PullRequest, error) {
+	for wait := 100 * time.Millisecond; ; wait *= 2 {
+		pull, err := read()
+		if err != nil || pull.State != squad.PullOpen || pull.Mergeable != unsure || wait > time.Second {
+			return pull, err
+		}
+		select {
+		case <-ctx.Done():
+			return pull, context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
 }
 
 // Summary folds checks into one word: none, pending, success or failure.

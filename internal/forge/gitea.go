@@ -1,10 +1,17 @@
 package forge
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,39 +22,94 @@ import (
 
 // giteaForge is one repository on a Gitea server.
 type giteaForge struct {
-	api         *gitea.Client
+	base, token string
+	http        *http.Client
 	owner, name string
 }
 
-// draftPrefix is how Gitea marks a draft.
-const draftPrefix = "WIP: "
-
-func newGitea(ctx context.Context, repo squad.Repository, token string, transport http.RoundTripper) (Forge, error) {
+func newGitea(repo squad.Repository, token string, transport http.RoundTripper) (Forge, error) {
 	owner, name, err := ownerAndName(repo.Name)
 	if err != nil {
 		return nil, err
 	}
-	base := orElse(repo.APIURL, strings.TrimSuffix(strings.TrimSuffix(repo.URL, ".git"), "/"+repo.Name))
+	base := repo.APIURL
+	if base == "" { // two names below the server, which itself may stand below a path
+		base = path.Dir(path.Dir(strings.TrimRight(repo.URL, "/")))
+		base = strings.Replace(base, ":/", "://", 1) // path.Dir takes one
+	}
 	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/api/v1")
-	opts := []gitea.ClientOption{
-		gitea.SetContext(ctx), gitea.SetHTTPClient(&http.Client{Timeout: 60 * time.Second, Transport: transport}),
-		gitea.SetGiteaVersion(""), // saves a request for each client; we use nothing that depends on it
+	if base == "" || base == "." {
+		return nil, squad.Invalid("url", "give the address of %s on its Gitea server", repo.Name)
 	}
-	if token != "" {
-		opts = append(opts, gitea.SetToken(token))
-	}
-	api, err := gitea.NewClient(base, opts...)
-	if err != nil {
+	g := &giteaForge{base: base, token: token, http: &http.Client{Timeout: 60 * time.Second, Transport: transport}, owner: owner, name: name}
+	if _, err := g.client(context.Background()); err != nil {
 		return nil, squad.Wrap(squad.CodeInvalid, err, "the address %q of %s cannot be used", base, repo.Name)
 	}
-	return &giteaForge{api: api, owner: owner, name: name}, nil
+	return g, nil
 }
 
-// as binds the client to the context of one call. The SDK keeps the context in the
-// client, and a client serves one call at a time here: [Service.For] makes one.
+// as is a client bound to the context of one call: the SDK keeps the context in the
+// client, so calls that share one would end with each other. Making one costs nothing.
 func (g *giteaForge) as(ctx context.Context) *gitea.Client {
-	g.api.SetContext(ctx)
-	return g.api
+	c, _ := g.client(ctx) // was made before with the same options
+	return c
+}
+
+func (g *giteaForge) client(ctx context.Context) (*gitea.Client, error) {
+	opts := []gitea.ClientOption{
+		gitea.SetContext(ctx), gitea.SetHTTPClient(g.http),
+		gitea.SetGiteaVersion(""), // saves a request for each client; we use nothing that depends on it
+	}
+	if g.token != "" {
+		opts = append(opts, gitea.SetToken(g.token))
+	}
+	return gitea.NewClient(g.base, opts...)
+}
+
+// ask calls the API where the SDK cannot: it drops the reason of a refused merge and
+// reads one page of statuses only.
+//
+// total, where not nil, is filled with the length of the whole list.
+func (g *giteaForge) ask(ctx context.Context, method, path string, in, out any, total ...*int) (int, error) {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return 0, fmt.Errorf("encode request: %w", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, g.base+"/api/v1/repos/"+g.owner+"/"+g.name+path, body)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if g.token != "" {
+		req.Header.Set("Authorization", "token "+g.token)
+	}
+	resp, err := g.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
+	if err != nil {
+		return resp.StatusCode, err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		var refusal struct {
+			Message string `json:"message"`
+		}
+		_ = json.Unmarshal(text, &refusal) // else the status has to do
+		return resp.StatusCode, errors.New(orElse(refusal.Message, resp.Status))
+	}
+	for _, n := range total {
+		*n, _ = strconv.Atoi(resp.Header.Get("X-Total-Count"))
+	}
+	if out != nil {
+		err = json.Unmarshal(text, out)
+	}
+	return resp.StatusCode, err
 }
 
 func (g *giteaForge) Info(ctx context.Context) (Info, error) {
@@ -55,32 +117,94 @@ func (g *giteaForge) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, giteaError(resp, err, "read repository "+g.owner+"/"+g.name)
 	}
-	info := Info{FullName: r.FullName, DefaultBranch: r.DefaultBranch, Private: r.Private, Empty: r.Empty, RateRemaining: -1}
+	info := Info{
+		FullName: r.FullName, CloneURL: r.CloneURL, DefaultBranch: r.DefaultBranch, Private: r.Private, Empty: r.Empty, RateRemaining: -1,
+	}
 	if r.Permissions != nil && !r.Permissions.Push {
-		info.Missing = append(info.Missing, "repository: read and write")
+		info.Missing = append(info.Missing, "write access to "+r.FullName)
 	}
-	return info, nil
+	return info, g.probe(ctx, &info)
 }
 
-func (g *giteaForge) CreatePull(ctx context.Context, p NewPull) (squad.PullRequest, error) {
-	title := p.Title
-	if p.Draft {
-		title = draftPrefix + title
+var scopesForm = regexp.MustCompile(`required=\[([a-z:, ]+)\]`)
+
+// probe finds scopes that the token lacks. Gitea does not list them, but names the
+// one that a call misses before it looks at the call: each of these is refused, and
+// changes nothing, whatever the scopes are.
+func (g *giteaForge) probe(ctx context.Context, info *Info) error {
+	tries := map[string]any{
+		"/pulls":             map[string]string{"head": info.DefaultBranch, "base": info.DefaultBranch, "title": "probe"},
+		"/issues/0/comments": map[string]string{"body": "probe"},
 	}
-	made, resp, err := g.as(ctx).CreatePullRequest(g.owner, g.name, gitea.CreatePullRequestOption{Head: p.Head, Base: p.Base, Title: title, Body: p.Body})
-	if err != nil {
-		return squad.PullRequest{}, giteaError(resp, err, "open pull request for "+p.Head)
+	for _, path := range []string{"/pulls", "/issues/0/comments"} {
+		status, err := g.ask(ctx, http.MethodPost, path, tries[path], nil)
+		if status == 0 {
+			return giteaError(nil, err, "read permissions")
+		}
+		if status != http.StatusForbidden || err == nil {
+			continue
+		}
+		if m := scopesForm.FindStringSubmatch(err.Error()); m != nil {
+			info.Missing = append(info.Missing, "token scope "+strings.TrimSpace(m[1]))
+		}
 	}
-	return g.dress(ctx, made, p.Reviewers, p.Labels)
+	return nil
 }
 
+func (g *giteaForge) Branches(ctx context.Context) ([]string, error) {
+	list, err := pages(func(page int) ([]*gitea.Branch, bool, error) {
+		some, resp, err := g.as(ctx).ListRepoBranches(g.owner, g.name, gitea.ListRepoBranchesOptions{ListOptions: gitea.ListOptions{Page: page, PageSize: giteaPage}})
+		return some, more(resp), giteaError(resp, err, "list branches")
+	})
+	var names []string
+	for _, b := range list {
+		names = append(names, b.Name)
+	}
+	return names, err
+}
+
+// giteaPage is the largest page that a Gitea gives unless told otherwise.
+const giteaPage = 50
+
+// more says whether Gitea has another page.
+func more(resp *gitea.Response) bool { return resp != nil && resp.NextPage > 0 }
+
+// maxPages bounds a list, however long it is there.
+const maxPages = 40
+
+// pages reads a list that a forge gives in pieces.
+func pages[T any](read func(page int) (some []T, more bool, err error)) ([]T, error) {
+	var all []T
+	for page := 1; page <= maxPages; page++ {
+		some, more, err := read(page)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, some...); !more {
+			break
+		}
+	}
+	return all, nil
+}
+
+// dress adds reviewers and labels. One that the forge refuses (a reviewer who left,
+// the author itself) does not undo the pull request.
 func (g *giteaForge) dress(ctx context.Context, pr *gitea.PullRequest, reviewers, labels []string) (squad.PullRequest, error) {
 	reviewers = slices.DeleteFunc(slices.Clone(reviewers), func(r string) bool { return pr.Poster != nil && strings.EqualFold(r, pr.Poster.UserName) })
-	if len(reviewers) > 0 {
-		resp, err := g.as(ctx).CreateReviewRequests(g.owner, g.name, pr.Index, gitea.PullReviewRequestOptions{Reviewers: reviewers})
-		if err != nil && !giteaRefused(resp) {
-			return squad.PullRequest{}, giteaError(resp, err, "ask for reviews")
+	err := inOneOrEach(reviewers, func(names []string) (bool, error) {
+		ask := gitea.PullReviewRequestOptions{}
+		for _, name := range names {
+			if team, ok := strings.CutPrefix(name, "team:"); ok {
+				ask.TeamReviewers = append(ask.TeamReviewers, team)
+			} else {
+				ask.Reviewers = append(ask.Reviewers, name)
+			}
 		}
+		resp, err := g.as(ctx).CreateReviewRequests(g.owner, g.name, pr.Index, ask)
+		return giteaRefused(resp), giteaError(resp, err, "ask for reviews")
+	})
+	if err != nil {
+		return squad.PullRequest{}, err
 	}
 	if len(labels) > 0 {
 		ids, err := g.labelIDs(ctx, labels)
@@ -94,12 +218,36 @@ func (g *giteaForge) dress(ctx context.Context, pr *gitea.PullRequest, reviewers
 	return g.Pull(ctx, pr.Index)
 }
 
+// inOneOrEach does something for all names at once and, where that is refused, for
+// each alone: a forge that refuses one of them refuses all.
+func inOneOrEach(names []string, do func(names []string) (refused bool, err error)) error {
+	if len(names) == 0 {
+		return nil
+	}
+	refused, err := do(names)
+	if err == nil || !refused {
+		return err
+	}
+	for i := range names {
+		if len(names) == 1 {
+			break
+		}
+		if refused, err := do(names[i : i+1]); err != nil && !refused {
+			return err
+		}
+	}
+	return nil
+}
+
 // labelIDs finds labels by name and makes those that are not there: Gitea, unlike
 // GitHub, takes numbers.
 func (g *giteaForge) labelIDs(ctx context.Context, names []string) ([]int64, error) {
-	known, resp, err := g.as(ctx).ListRepoLabels(g.owner, g.name, gitea.ListLabelsOptions{ListOptions: gitea.ListOptions{PageSize: 100}})
+	known, err := pages(func(page int) ([]*gitea.Label, bool, error) {
+		some, resp, err := g.as(ctx).ListRepoLabels(g.owner, g.name, gitea.ListLabelsOptions{ListOptions: gitea.ListOptions{Page: page, PageSize: giteaPage}})
+		return some, more(resp), giteaError(resp, err, "list labels")
+	})
 	if err != nil {
-		return nil, giteaError(resp, err, "list labels")
+		return nil, err
 	}
 	var ids []int64
 	for _, name := range names {
@@ -117,181 +265,8 @@ func (g *giteaForge) labelIDs(ctx context.Context, names []string) ([]int64, err
 	return ids, nil
 }
 
-func (g *giteaForge) Pull(ctx context.Context, number int64) (squad.PullRequest, error) {
-	pr, resp, err := g.as(ctx).GetPullRequest(g.owner, g.name, number)
-	if err != nil {
-		return squad.PullRequest{}, giteaError(resp, err, fmt.Sprintf("read pull request #%d", number))
-	}
-	pull := fromGitea(pr)
-	if pull.State != squad.PullOpen {
-		return pull, nil
-	}
-	checks, err := g.Checks(ctx, pull.HeadSHA)
-	if err != nil {
-		return pull, err
-	}
-	pull.Checks = Summary(checks)
-	reviews, resp, err := g.as(ctx).ListPullReviews(g.owner, g.name, number, gitea.ListPullReviewsOptions{})
-	if err != nil {
-		return pull, giteaError(resp, err, "read reviews")
-	}
-	pull.Review = giteaReview(reviews, pull.Reviewers)
-	return pull, nil
-}
-
-func giteaReview(reviews []*gitea.PullReview, asked []string) string {
-	last := map[string]gitea.ReviewStateType{}
-	for _, r := range reviews {
-		if r.Reviewer == nil || r.Dismissed {
-			continue
-		}
-		if r.State == gitea.ReviewStateApproved || r.State == gitea.ReviewStateRequestChanges {
-			last[r.Reviewer.UserName] = r.State
-		}
-	}
-	word := "none"
-	if len(asked) > 0 {
-		word = "pending"
-	}
-	for _, state := range last {
-		if state == gitea.ReviewStateRequestChanges {
-			return "changes_requested"
-		}
-		word = "approved"
-	}
-	return word
-}
-
-func (g *giteaForge) Pulls(ctx context.Context, f PullFilter) ([]squad.PullRequest, error) {
-	state := gitea.StateOpen
-	if f.State == squad.PullMerged || f.State == squad.PullClosed {
-		state = gitea.StateClosed
-	}
-	list, resp, err := g.as(ctx).ListRepoPullRequests(g.owner, g.name, gitea.ListPullRequestsOptions{
-		State: state, ListOptions: gitea.ListOptions{PageSize: clampPage(f.Limit)},
-	})
-	if err != nil {
-		return nil, giteaError(resp, err, "list pull requests")
-	}
-	var out []squad.PullRequest
-	for _, pr := range list {
-		if p := fromGitea(pr); (f.State == "" || p.State == f.State) && (f.Head == "" || p.Head == f.Head) {
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
-func (g *giteaForge) UpdatePull(ctx context.Context, number int64, u PullUpdate) (squad.PullRequest, error) {
-	var edit gitea.EditPullRequestOption
-	edit.Body = u.Body
-	if u.Title != nil {
-		edit.Title = *u.Title
-	}
-	if u.Draft != nil {
-		title := edit.Title
-		if title == "" {
-			old, err := g.Pull(ctx, number)
-			if err != nil {
-				return old, err
-			}
-			title = old.Title
-		}
-		edit.Title = strings.TrimPrefix(title, draftPrefix)
-		if *u.Draft {
-			edit.Title = draftPrefix + edit.Title
-		}
-	}
-	if u.Closed != nil {
-		state := gitea.StateOpen
-		if *u.Closed {
-			state = gitea.StateClosed
-		}
-		edit.State = &state
-	}
-	pr, resp, err := g.as(ctx).EditPullRequest(g.owner, g.name, number, edit)
-	if err != nil {
-		return squad.PullRequest{}, giteaError(resp, err, fmt.Sprintf("change pull request #%d", number))
-	}
-	return g.dress(ctx, pr, u.Reviewers, u.Labels)
-}
-
-func (g *giteaForge) Merge(ctx context.Context, number int64, m MergeOptions) (string, error) {
-	pull, err := g.Pull(ctx, number)
-	if err != nil {
-		return "", err
-	}
-	if pull.State == squad.PullMerged {
-		return pull.MergeSHA, nil
-	}
-	title, message, _ := strings.Cut(m.Message, "\n")
-	_, resp, err := g.as(ctx).MergePullRequest(g.owner, g.name, number, gitea.MergePullRequestOption{
-		Style: gitea.MergeStyle(orElse(m.Method, "merge")), Title: title, Message: strings.TrimSpace(message), HeadCommitId: orElse(m.HeadSHA, pull.HeadSHA),
-	})
-	if err != nil {
-		return "", giteaError(resp, err, fmt.Sprintf("merge pull request #%d", number))
-	}
-	done, err := g.Pull(ctx, number)
-	if err == nil && done.State != squad.PullMerged { // the SDK answers a refusal without an error
-		err = squad.Errorf(squad.CodeConflict, "Gitea did not merge pull request #%d: it is %s, checks %s", number, done.Mergeable, done.Checks)
-	}
-	return done.MergeSHA, err
-}
-
-func (g *giteaForge) DeleteBranch(ctx context.Context, branch string) error {
-	_, resp, err := g.as(ctx).DeleteRepoBranch(g.owner, g.name, branch)
-	if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
-		return nil
-	}
-	return giteaError(resp, err, "delete branch "+branch)
-}
-
-func (g *giteaForge) Diff(ctx context.Context, number int64) (string, error) {
-	text, resp, err := g.as(ctx).GetPullRequestDiff(g.owner, g.name, number, gitea.PullRequestDiffOptions{})
-	return string(text), giteaError(resp, err, fmt.Sprintf("read diff of pull request #%d", number))
-}
-
-func fromGitea(pr *gitea.PullRequest) squad.PullRequest {
-	p := squad.PullRequest{
-		Number: pr.Index, URL: pr.HTMLURL, Title: strings.TrimPrefix(pr.Title, draftPrefix), Body: pr.Body, State: squad.PullOpen,
-		Draft: pr.Draft || strings.HasPrefix(pr.Title, draftPrefix), Mergeable: "conflict", Checks: "none", Review: "none",
-	}
-	if pr.Head != nil {
-		p.Head, p.HeadSHA = pr.Head.Ref, pr.Head.Sha
-	}
-	if pr.Base != nil {
-		p.Base = pr.Base.Ref
-	}
-	if pr.Poster != nil {
-		p.Author = pr.Poster.UserName
-	}
-	for _, u := range pr.RequestedReviewers {
-		p.Reviewers = append(p.Reviewers, u.UserName)
-	}
-	for _, l := range pr.Labels {
-		p.Labels = append(p.Labels, l.Name)
-	}
-	switch {
-	case pr.HasMerged:
-		p.State, p.Mergeable = squad.PullMerged, "unknown"
-		if pr.MergedCommitID != nil {
-			p.MergeSHA = *pr.MergedCommitID
-		}
-		if pr.Merged != nil {
-			p.MergedAt = *pr.Merged
-		}
-	case pr.State == gitea.StateClosed:
-		p.State, p.Mergeable = squad.PullClosed, "unknown"
-	case pr.Mergeable && p.Draft:
-		p.Mergeable = "blocked"
-	case pr.Mergeable:
-		p.Mergeable = "clean"
-	}
-	return p
-}
-
 func giteaRefused(resp *gitea.Response) bool {
-	return resp != nil && (resp.StatusCode == http.StatusUnprocessableEntity || resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusForbidden)
+	return resp != nil && resp.Response != nil && slices.Contains([]int{http.StatusUnprocessableEntity, http.StatusNotFound, http.StatusForbidden}, resp.StatusCode)
 }
 
 // giteaError translates an answer of Gitea into ours. nil stays nil.
@@ -300,7 +275,19 @@ func giteaError(resp *gitea.Response, err error, doing string) error {
 		return nil
 	}
 	if resp == nil || resp.Response == nil {
-		return squad.Wrap(squad.CodeProvider, err, "%s: Gitea did not answer", doing)
+		return remoteError(0, err, "Gitea", doing)
 	}
-	return squad.Wrap(codeOfStatus(resp.StatusCode, err.Error()), err, "%s: Gitea says %q", doing, truncate(err.Error(), 300))
+	return remoteError(resp.StatusCode, err, "Gitea", doing)
+}
+
+// remoteError is what a forge answered with a status, or that it did not answer.
+func remoteError(status int, err error, forge, doing string) error {
+	var ours *squad.Error
+	if errors.As(err, &ours) { // refused by ourselves, before it was sent
+		return err
+	}
+	if status == 0 {
+		return squad.Wrap(squad.CodeProvider, err, "%s: %s did not answer", doing, forge)
+	}
+	return squad.Wrap(codeOfStatus(status, err.Error()), err, "%s: %s says %q", doing, forge, truncate(err.Error(), 300))
 }

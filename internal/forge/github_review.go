@@ -2,13 +2,8 @@ package forge
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/google/go-github/v92/github"
 
@@ -16,44 +11,59 @@ import (
 )
 
 func (g *gitHub) Comments(ctx context.Context, number int64) ([]squad.ReviewComment, error) {
+	reviews, err := g.reviews(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := g.lines(ctx, number)
+	if err != nil {
+		return nil, err
+	}
 	var out []squad.ReviewComment
-	reviews, _, err := g.api.PullRequests.ListReviews(ctx, g.owner, g.name, int(number), &github.ListOptions{PerPage: 100})
-	if err != nil {
-		return nil, gitHubError(err, "read reviews")
-	}
 	for _, r := range reviews {
-		if verdict := verdictOf(r.GetState()); verdict != "comment" || r.GetBody() != "" {
-			out = append(out, squad.ReviewComment{
-				RemoteID: "review-" + strconv.FormatInt(r.GetID(), 10), Author: r.GetUser().GetLogin(), Verdict: verdict,
-				Body: r.GetBody(), CreatedAt: r.GetSubmittedAt().Time,
-			})
+		if r.GetState() == "PENDING" { // a draft of our own
+			continue
 		}
+		out = append(out, joinReview(squad.ReviewComment{
+			RemoteID: remoteID("review", r.GetID()), Author: r.GetUser().GetLogin(), Verdict: verdictOf(r.GetState()),
+			Body: r.GetBody(), CreatedAt: r.GetSubmittedAt().Time,
+		}, lines[r.GetID()])...)
 	}
-	lines, _, err := g.api.PullRequests.ListComments(ctx, g.owner, g.name, int(number), &github.PullRequestListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}})
+	talk, err := pages(func(page int) ([]*github.IssueComment, bool, error) {
+		some, resp, err := g.api.Issues.ListComments(ctx, g.owner, g.name, int(number), &github.IssueListCommentsOptions{ListOptions: onPage(page)})
+		return some, moreOf(resp), gitHubError(err, "read comments")
+	})
 	if err != nil {
-		return nil, gitHubError(err, "read line comments")
-	}
-	for _, c := range lines {
-		line := c.GetLine()
-		if line == 0 { // the line is not in the newest version any more
-			line = c.GetOriginalLine()
-		}
-		out = append(out, squad.ReviewComment{
-			RemoteID: "line-" + strconv.FormatInt(c.GetID(), 10), Author: c.GetUser().GetLogin(), Path: c.GetPath(), Line: line, Side: sideOf(c.GetSide()), Verdict: "comment", Body: c.GetBody(), CreatedAt: c.GetCreatedAt().Time,
-		})
-	}
-	talk, _, err := g.api.Issues.ListComments(ctx, g.owner, g.name, int(number), &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}})
-	if err != nil {
-		return nil, gitHubError(err, "read comments")
+		return nil, err
 	}
 	for _, c := range talk {
 		out = append(out, squad.ReviewComment{
-			RemoteID: "issue-" + strconv.FormatInt(c.GetID(), 10), Author: c.GetUser().GetLogin(), Verdict: "comment",
-			Body: c.GetBody(), CreatedAt: c.GetCreatedAt().Time,
+			RemoteID: remoteID("issue", c.GetID()), Author: c.GetUser().GetLogin(), Verdict: "comment", Body: c.GetBody(), CreatedAt: c.GetCreatedAt().Time,
 		})
 	}
 	slices.SortStableFunc(out, func(a, b squad.ReviewComment) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return out, nil
+}
+
+// lines are the remarks on lines, by their review.
+func (g *gitHub) lines(ctx context.Context, number int64) (map[int64][]squad.ReviewComment, error) {
+	list, err := pages(func(page int) ([]*github.PullRequestComment, bool, error) {
+		some, resp, err := g.api.PullRequests.ListComments(ctx, g.owner, g.name, int(number), &github.PullRequestListCommentsOptions{ListOptions: onPage(page)})
+		return some, moreOf(resp), gitHubError(err, "read line comments")
+	})
+	out := map[int64][]squad.ReviewComment{}
+	for _, c := range list {
+		line := c.GetLine()
+		if line == 0 { // the line is not in the newest version any more
+			line = c.GetOriginalLine()
+		}
+		review := c.GetPullRequestReviewID()
+		out[review] = append(out[review], squad.ReviewComment{
+			RemoteID: remoteID("line", c.GetID()), Author: c.GetUser().GetLogin(), Path: c.GetPath(), Line: line, Side: sideOf(c.GetSide()),
+			Verdict: "comment", Body: c.GetBody(), CreatedAt: c.GetCreatedAt().Time,
+		})
+	}
+	return out, err
 }
 
 func (g *gitHub) Comment(ctx context.Context, number int64, c squad.ReviewComment) (squad.ReviewComment, error) {
@@ -68,7 +78,7 @@ func (g *gitHub) Comment(ctx context.Context, number int64, c squad.ReviewCommen
 		if err != nil {
 			return c, gitHubError(err, "add review")
 		}
-		c.RemoteID = "review-" + strconv.FormatInt(made.GetID(), 10)
+		c.RemoteID = remoteID("review", made.GetID())
 	case c.Path != "" && c.Line > 0:
 		pr, _, err := g.api.PullRequests.Get(ctx, g.owner, g.name, int(number))
 		if err != nil {
@@ -80,42 +90,55 @@ func (g *gitHub) Comment(ctx context.Context, number int64, c squad.ReviewCommen
 		if err != nil {
 			return c, gitHubError(err, "add line comment")
 		}
-		c.RemoteID = "line-" + strconv.FormatInt(made.GetID(), 10)
+		c.RemoteID = remoteID("line", made.GetID())
 	default:
 		made, _, err := g.api.Issues.CreateComment(ctx, g.owner, g.name, int(number), github.IssueCommentRequest{Body: c.Body})
 		if err != nil {
 			return c, gitHubError(err, "add comment")
 		}
-		c.RemoteID = "issue-" + strconv.FormatInt(made.GetID(), 10)
+		c.RemoteID = remoteID("issue", made.GetID())
 	}
 	return c, nil
 }
 
 func (g *gitHub) Checks(ctx context.Context, sha string) ([]Check, error) {
-	var out []Check
-	runs, _, err := g.api.Checks.ListCheckRunsForRef(ctx, g.owner, g.name, sha, &github.ListCheckRunsOptions{ListOptions: github.ListOptions{PerPage: 100}})
-	if err != nil && !isForbidden(err) {
-		return nil, gitHubError(err, "read check runs")
-	}
-	if runs != nil {
-		for _, r := range runs.CheckRuns {
-			out = append(out, Check{Name: r.GetName(), Status: checkRunStatus(r), URL: r.GetHTMLURL(), Detail: r.GetOutput().GetTitle()})
+	out, err := pages(func(page int) ([]Check, bool, error) {
+		runs, resp, err := g.api.Checks.ListCheckRunsForRef(ctx, g.owner, g.name, sha, &github.ListCheckRunsOptions{ListOptions: onPage(page)})
+		if err != nil {
+			if isForbidden(err) { // the doctor tells; statuses may still be read
+				err = nil
+			}
+			return nil, false, gitHubError(err, "read check runs")
 		}
+		var some []Check
+		for _, r := range runs.CheckRuns {
+			some = append(some, Check{Name: r.GetName(), Status: checkRunStatus(r), URL: r.GetHTMLURL(), Detail: r.GetOutput().GetTitle()})
+		}
+		return some, moreOf(resp), nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	combined, _, err := g.api.Repositories.GetCombinedStatus(ctx, g.owner, g.name, sha, &github.ListOptions{PerPage: 100})
-	if err != nil && !isForbidden(err) {
-		return nil, gitHubError(err, "read statuses")
-	}
-	if combined != nil {
+	statuses, err := pages(func(page int) ([]Check, bool, error) {
+		opts := onPage(page)
+		combined, resp, err := g.api.Repositories.GetCombinedStatus(ctx, g.owner, g.name, sha, &opts)
+		if err != nil {
+			if isForbidden(err) {
+				err = nil
+			}
+			return nil, false, gitHubError(err, "read statuses")
+		}
+		var some []Check
 		for _, s := range combined.Statuses {
 			state := s.GetState()
 			if state == "error" {
 				state = "failure"
 			}
-			out = append(out, Check{Name: s.GetContext(), Status: state, URL: s.GetTargetURL(), Detail: s.GetDescription()})
+			some = append(some, Check{Name: s.GetContext(), Status: state, URL: s.GetTargetURL(), Detail: s.GetDescription()})
 		}
-	}
-	return out, nil
+		return some, moreOf(resp), nil
+	})
+	return append(out, statuses...), err
 }
 
 func checkRunStatus(r *github.CheckRun) string {
@@ -171,16 +194,6 @@ func issueFromGitHub(i *github.Issue) Issue {
 	return out
 }
 
-func verdictOf(state string) string {
-	switch strings.ToUpper(state) {
-	case "APPROVED":
-		return "approve"
-	case "CHANGES_REQUESTED", "REQUEST_CHANGES":
-		return "request_changes"
-	}
-	return "comment"
-}
-
 func sideOf(side string) string {
 	if side == "LEFT" {
 		return "old"
@@ -193,59 +206,4 @@ func gitHubSide(side string) string {
 		return "LEFT"
 	}
 	return "RIGHT"
-}
-
-// gitHubError translates an answer of GitHub into ours. nil stays nil.
-func gitHubError(err error, doing string) error {
-	if err == nil {
-		return nil
-	}
-	var rate *github.RateLimitError
-	var abuse *github.AbuseRateLimitError
-	switch {
-	case errors.As(err, &rate):
-		e := squad.Wrap(squad.CodeQuota, err, "%s: GitHub's rate limit is used up until %s", doing, rate.Rate.Reset.Format(time.TimeOnly))
-		e.RetryAfter = time.Until(rate.Rate.Reset.Time)
-		return e
-	case errors.As(err, &abuse):
-		e := squad.Wrap(squad.CodeQuota, err, "%s: GitHub asks us to slow down", doing)
-		if e.RetryAfter = time.Minute; abuse.RetryAfter != nil {
-			e.RetryAfter = *abuse.RetryAfter
-		}
-		return e
-	}
-	var answer *github.ErrorResponse
-	if !errors.As(err, &answer) || answer.Response == nil {
-		return squad.Wrap(squad.CodeProvider, err, "%s: GitHub did not answer", doing)
-	}
-	return squad.Wrap(codeOfStatus(answer.Response.StatusCode, answer.Message+fmt.Sprint(answer.Errors)), err, "%s: GitHub says %q", doing, detail(answer))
-}
-
-func detail(e *github.ErrorResponse) string {
-	text := e.Message
-	for _, d := range e.Errors {
-		if d.Message != "" {
-			text += "; " + d.Message
-		}
-	}
-	return truncate(text, 300)
-}
-
-// codeOfStatus maps what a forge answered. 422 says both "exists already" and "no".
-func codeOfStatus(status int, text string) squad.Code {
-	switch {
-	case status == http.StatusUnauthorized:
-		return squad.CodeUnauthorized
-	case status == http.StatusForbidden:
-		return squad.CodeForbidden
-	case status == http.StatusNotFound:
-		return squad.CodeNotFound
-	case status == http.StatusConflict, strings.Contains(text, "already exists"):
-		return squad.CodeConflict
-	case status == http.StatusTooManyRequests:
-		return squad.CodeQuota
-	case status == http.StatusUnprocessableEntity, status == http.StatusMethodNotAllowed, status == http.StatusBadRequest:
-		return squad.CodeRule
-	}
-	return squad.CodeProvider
 }

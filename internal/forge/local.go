@@ -29,7 +29,7 @@ func LocalDir(reposDir, repositoryID string) string {
 
 func (l *local) Info(ctx context.Context) (Info, error) {
 	info := Info{FullName: l.repo.Name, DefaultBranch: l.repo.DefaultBranch, Private: true, RateRemaining: -1}
-	branches, err := l.branches(ctx)
+	branches, err := l.Branches(ctx)
 	if err != nil {
 		return info, err
 	}
@@ -37,7 +37,7 @@ func (l *local) Info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-func (l *local) branches(ctx context.Context) ([]string, error) {
+func (l *local) Branches(ctx context.Context) ([]string, error) {
 	return listBranches(ctx, l.git, l.dir)
 }
 
@@ -107,11 +107,8 @@ func (l *local) Pulls(ctx context.Context, f PullFilter) ([]squad.PullRequest, e
 	if f.State == "" {
 		f.State = squad.PullOpen
 	}
-	if f.Limit == 0 {
-		f.Limit = 50
-	}
 	return l.store.PullRequests(ctx, store.PullRequestFilter{
-		RepositoryID: l.repo.ID, Head: f.Head, States: []squad.PullState{f.State}, Limit: f.Limit, Newest: true,
+		RepositoryID: l.repo.ID, Head: f.Head, States: []squad.PullState{f.State}, Limit: orLimit(f.Limit), Newest: true,
 	})
 }
 
@@ -149,14 +146,13 @@ func (l *local) Merge(ctx context.Context, number int64, m MergeOptions) (string
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case pull.State == squad.PullMerged:
+	if pull.State == squad.PullMerged {
 		return pull.MergeSHA, nil
-	case pull.State == squad.PullClosed:
-		return "", squad.Errorf(squad.CodeConflict, "pull request #%d is closed", number)
-	case pull.Draft:
-		return "", squad.Errorf(squad.CodeConflict, "pull request #%d is a draft: mark it ready first", number)
-	case pull.Checks == "failure":
+	}
+	if err := mayMerge(pull, m); err != nil {
+		return "", err
+	}
+	if pull.Checks == "failure" {
 		return "", squad.Errorf(squad.CodeRule, "a check of %.10s failed", pull.HeadSHA)
 	}
 	if m.Message == "" {

@@ -50,13 +50,36 @@ func (s *Service) Review(ctx context.Context, actor squad.Actor, pullID string, 
 	if pull.State != squad.PullOpen {
 		return squad.ReviewComment{}, squad.Errorf(squad.CodeConflict, "pull request #%d is %s", pull.Number, pull.State)
 	}
-	c, err := f.Comment(ctx, pull.Number, squad.ReviewComment{
+	c := squad.ReviewComment{
 		PullID: pull.ID, Author: s.name(ctx, actor), Path: req.Path, Line: req.Line, Side: req.Side, Verdict: req.Verdict, Body: req.Body,
-	})
+	}
+	made, err := f.Comment(ctx, pull.Number, c)
+	if _, isVerdict := reviewState(c.Verdict); isVerdict && repo.Forge != squad.ForgeLocal && squad.CodeOf(err) == squad.CodeRule {
+		made, err = s.asRemark(ctx, f, pull, c)
+	}
 	if err != nil {
 		return c, err
 	}
-	return s.saveComment(ctx, repo, pull, c)
+	if c, err = s.saveComment(ctx, repo, pull, made); err != nil || repo.Forge == squad.ForgeLocal {
+		return c, err
+	}
+	fresh, err := f.Pull(ctx, pull.Number)
+	if err == nil {
+		_, err = s.save(ctx, repo, fresh, squad.Event{})
+	}
+	return c, err
+}
+
+// asRemark gives a verdict as a plain remark. A forge takes no verdict from the
+// author of a pull request, and the author is the server's own credential: what a
+// person says on our page still counts here, and is told there.
+func (s *Service) asRemark(ctx context.Context, f Forge, pull squad.PullRequest, c squad.ReviewComment) (squad.ReviewComment, error) {
+	said := c
+	said.Verdict = "comment"
+	said.Body = strings.TrimSpace(map[string]string{"approve": "Approved by ", "request_changes": "Changes requested by "}[c.Verdict] + c.Author + ".\n\n" + c.Body)
+	made, err := f.Comment(ctx, pull.Number, said)
+	c.RemoteID = made.RemoteID
+	return c, err
 }
 
 // name is how an actor is shown beside a remark.
@@ -92,7 +115,8 @@ func (s *Service) saveComment(ctx context.Context, repo squad.Repository, pull s
 		}
 		keys := squad.Event{SquadID: repo.SquadID, RepositoryID: repo.ID, TaskID: pull.TaskID}
 		events := []squad.Event{withPayload(keys, squad.EventReviewReceived, c)}
-		if review, changes := reviewState(c.Verdict); changes {
+		// What a remote forge makes of all verdicts together, it says itself.
+		if review, changes := reviewState(c.Verdict); changes && repo.Forge == squad.ForgeLocal {
 			fresh, err := tx.PullRequest(ctx, pull.ID)
 			if err != nil {
 				return err
@@ -190,38 +214,48 @@ func (s *Service) DeleteBranch(ctx context.Context, repo squad.Repository, branc
 	return f.DeleteBranch(ctx, branch)
 }
 
-// Branches lists the branches of a local repository.
+// Branches lists the branches of a repository.
 func (s *Service) Branches(ctx context.Context, repositoryID string) ([]string, error) {
 	repo, err := s.cfg.Store.Repository(ctx, repositoryID)
 	if err != nil {
 		return nil, err
 	}
-	if repo.Forge == squad.ForgeLocal {
-		return listBranches(ctx, s.cfg.Git, LocalDir(s.cfg.Dir, repo.ID))
+	f, err := s.For(ctx, repo)
+	if err != nil {
+		return nil, err
 	}
-	return []string{repo.DefaultBranch}, nil
+	return f.Branches(ctx)
 }
 
-// Check says whether a repository can be worked on with its credential.
+// Check says whether a repository can be worked on with its credential, and what
+// the credential lacks.
 func (s *Service) Check(ctx context.Context, repositoryID string) []squad.Check {
-	check := squad.Check{Name: "repository", Status: "ok"}
 	repo, err := s.cfg.Store.Repository(ctx, repositoryID)
-	if err == nil {
-		check.Name = "repository " + repo.Name
-		var f Forge
-		if f, err = s.For(ctx, repo); err == nil {
-			var info Info
-			if info, err = f.Info(ctx); err == nil {
-				check.Detail = fmt.Sprintf("%s on %s, default branch %s", info.FullName, repo.Forge, info.DefaultBranch)
-				if len(info.Missing) > 0 {
-					check.Status, check.Remedy = "failed", "give the credential: "+strings.Join(info.Missing, ", ")
-				}
-				return []squad.Check{check}
-			}
-		}
+	if err != nil {
+		return []squad.Check{{Name: "repository", Status: "failed", Detail: err.Error()}}
 	}
-	check.Status, check.Detail, check.Remedy = "failed", err.Error(), "check the repository's address and credential"
+	check := squad.Check{Name: "repository " + repo.Name, Status: "ok"}
+	info, err := s.info(ctx, repo)
+	if err != nil {
+		check.Status, check.Detail, check.Remedy = "failed", err.Error(), "check the repository's address and credential"
+		return []squad.Check{check}
+	}
+	check.Detail = fmt.Sprintf("%s on %s, default branch %s", info.FullName, repo.Forge, info.DefaultBranch)
+	if info.RateRemaining >= 0 {
+		check.Detail += fmt.Sprintf(", %d API calls left until %s", info.RateRemaining, info.RateReset.UTC().Format("15:04 MST"))
+	}
+	if len(info.Missing) > 0 {
+		check.Status, check.Remedy = "failed", "the credential lacks: "+strings.Join(info.Missing, ", ")
+	}
 	return []squad.Check{check}
+}
+
+func (s *Service) info(ctx context.Context, repo squad.Repository) (Info, error) {
+	f, err := s.For(ctx, repo)
+	if err != nil {
+		return Info{}, err
+	}
+	return f.Info(ctx)
 }
 
 func listBranches(ctx context.Context, r *git.Runner, dir string) ([]string, error) {

@@ -26,6 +26,8 @@ type Config struct {
 	Dir string
 	// PublicURL is our own address as people reach it, for links; may be empty.
 	PublicURL string
+	// Transport reaches remote forges; default is [http.DefaultTransport].
+	Transport http.RoundTripper
 	Log       *slog.Logger
 }
 
@@ -42,7 +44,10 @@ func NewService(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
-	return &Service{cfg: cfg, transport: conditional(http.DefaultTransport)}
+	if cfg.Transport == nil {
+		cfg.Transport = http.DefaultTransport
+	}
+	return &Service{cfg: cfg, transport: newBudget(conditional(cfg.Transport))}
 }
 
 // For returns the forge of a repository, with its credential.
@@ -58,7 +63,7 @@ func (s *Service) For(ctx context.Context, repo squad.Repository) (Forge, error)
 	case squad.ForgeGitHub:
 		return newGitHub(repo, token, s.transport)
 	case squad.ForgeGitea:
-		return newGitea(ctx, repo, token, s.transport)
+		return newGitea(repo, token, s.transport)
 	}
 	return nil, squad.Invalid("forge", "%q is not a forge: use local, github or gitea", repo.Forge)
 }
@@ -253,6 +258,7 @@ func (s *Service) Prepare(ctx context.Context, repo *squad.Repository, importPat
 	if len(info.Missing) > 0 {
 		return squad.Errorf(squad.CodeForbidden, "the credential lacks permissions on %s: %s", repo.Name, strings.Join(info.Missing, ", "))
 	}
+	repo.URL = orElse(repo.URL, info.CloneURL)
 	repo.DefaultBranch = orElse(repo.DefaultBranch, info.DefaultBranch)
 	return nil
 }

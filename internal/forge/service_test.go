@@ -24,6 +24,7 @@ type house struct {
 	task    squad.Task
 	dir     string // the bare repository
 	work    string // a clone that pushes into it
+	branch  string // of the task; "" is task-1
 }
 
 func newHouse(t *testing.T) *house {
@@ -95,20 +96,27 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
+func (h *house) head() string {
+	if h.branch != "" {
+		return h.branch
+	}
+	return "task-1"
+}
+
 // push commits a file on the task's branch and pushes it.
 func (h *house) push(name, text string) string {
 	h.t.Helper()
-	run(h.t, h.work, "checkout", "-qB", "task-1")
+	run(h.t, h.work, "checkout", "-qB", h.head())
 	write(h.t, h.work, name, text)
 	run(h.t, h.work, "add", ".")
 	run(h.t, h.work, "commit", "-qm", "feat: greet")
-	run(h.t, h.work, "push", "-q", "squad", "task-1")
+	run(h.t, h.work, "push", "-q", "squad", h.head())
 	return run(h.t, h.work, "rev-parse", "HEAD")
 }
 
 func (h *house) ensure(ctx context.Context) squad.PullRequest {
 	h.t.Helper()
-	pull, err := h.service.Ensure(ctx, forge.EnsureRequest{Repository: h.repo, Task: h.task, Head: "task-1", Base: h.repo.DefaultBranch})
+	pull, err := h.service.Ensure(ctx, forge.EnsureRequest{Repository: h.repo, Task: h.task, Head: h.head(), Base: h.repo.DefaultBranch})
 	if err != nil {
 		h.t.Fatal(err)
 	}
