@@ -17,7 +17,7 @@ export function Frame() {
   if (me.isPending) return <div className="flex h-full items-center justify-center"><Spinner label="Opening…" /></div>
   if (me.isError) return <ErrorState error={me.error} what="Your account" retry={() => void me.refetch()} />
   return (
-    <LiveProvider>
+    <LiveProvider user={me.data.id}>
       <a href="#main" className="sr-only z-50 rounded-md bg-accent px-3 py-2 text-accent-ink focus:not-sr-only focus:absolute focus:top-2 focus:left-2">Skip to the content</a>
       <div className="flex h-full flex-col-reverse sm:flex-row">
         <Sidebar me={me.data} />
