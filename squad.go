@@ -102,6 +102,7 @@ type SquadUser struct {
 	SquadID string   `json:"squad_id"`
 	UserID  string   `json:"user_id"`
 	Role    UserRole `json:"role" enum:"admin,member,viewer"`
+	Name    string   `json:"name,omitempty" doc:"The person's name, in lists"`
 }
 
 // TokenKind says what an API token opens.

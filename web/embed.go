@@ -113,12 +113,13 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, hashed bool) {
 
 // kinds are named here because the host's table of types may be missing or odd.
 var kinds = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".svg":  "image/svg+xml",
-	".json": "application/json",
-	".wasm": "application/wasm",
+	".html":  "text/html; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".css":   "text/css; charset=utf-8",
+	".svg":   "image/svg+xml",
+	".json":  "application/json",
+	".wasm":  "application/wasm",
+	".woff2": "font/woff2",
 }
 
 const stub = `<!doctype html>

@@ -170,6 +170,13 @@ func (s *Server) listSquadUsers(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	for i := range rows {
+		u, err := s.store.User(ctx, rows[i].UserID)
+		if err != nil {
+			return nil, err
+		}
+		rows[i].Name = u.Name
+	}
 	return whole(rows), nil
 }
 

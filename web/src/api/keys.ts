@@ -25,6 +25,8 @@ export const keys = {
   file: (sandbox: string, path: string) => ['file', sandbox, path] as const,
   credentials: (squad: string) => ['credentials', squad] as const,
   templates: ['templates'] as const,
+  people: (squad: string) => ['people', squad] as const,
+  repositoryChecks: (repository: string) => ['repository-checks', repository] as const,
   usage: (squad: string, by: string, days: number) => ['usage', squad, by, days] as const,
   gitOperations: ['git-operations'] as const,
   insights: (squad: string, days: number) => ['insights', squad, days] as const,

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api, apiPath, request } from './client'
 import { keys } from './keys'
-import type { FileInfo, PoolState, Sandbox, SandboxSample } from './types'
+import type { FileInfo, PoolState, Sandbox, SandboxRequest, SandboxSample } from './types'
 
 export const sandboxesQuery = (squad: string) =>
   queryOptions({ queryKey: keys.sandboxes(squad), queryFn: ({ signal }) => all<Sandbox>('/sandboxes', { squad_id: squad, status: 'created,running,paused,error' }, 2000, signal) })
@@ -39,4 +39,4 @@ export const resumeSandbox = (id: string) => post(`${id}/resume`)
 export const forkSandbox = (id: string, count: number) => api<{ items: Sandbox[] }>(`/sandboxes/${id}/fork`, { method: 'POST', body: { count } })
 export const killSandbox = (id: string) => api<void>(`/sandboxes/${id}`, { method: 'DELETE' })
 export const contentURL = (id: string, path: string) => apiPath(`/sandboxes/${id}/files/content`, { path })
-export const createSandbox = (body: { squad_id: string; template?: string; repository_id?: string }) => post('', body)
+export const createSandbox = (body: SandboxRequest) => api<Sandbox>('/sandboxes', { method: 'POST', body })

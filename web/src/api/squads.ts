@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api } from './client'
 import { keys } from './keys'
-import type { Conflict, Credential, Member, Message, Repository, Squad } from './types'
+import type { Check, Conflict, Credential, Member, Message, Repository, Squad, SquadUser } from './types'
 
 export const squadsQuery = queryOptions({ queryKey: keys.squads, queryFn: ({ signal }) => all<Squad>('/squads', {}, 1000, signal) })
 
@@ -37,6 +37,9 @@ export const deleteMember = (id: string) => api<void>(`/members/${id}`, { method
 
 export const createRepository = (body: Partial<Repository> & { squad_id: string; import_path?: string }) => api<Repository>('/repositories', { method: 'POST', body, once: true })
 export const changeRepository = (id: string, body: Partial<Repository>) => api<Repository>(`/repositories/${id}`, { method: 'PATCH', body })
+/** Asks the forge whether the repository can be read, pushed to and reviewed with its credential. */
+export const repositoryChecksQuery = (id: string) =>
+  queryOptions({ queryKey: keys.repositoryChecks(id), queryFn: ({ signal }) => all<Check>(`/repositories/${id}/check`, {}, 100, signal), staleTime: 0, gcTime: 0, retry: false })
 export const deleteRepository = (id: string) => api<void>(`/repositories/${id}`, { method: 'DELETE' })
 
 export const createCredential = (body: { squad_id?: string; name: string; kind: Credential['kind']; provider?: string; secret: string }) =>
@@ -46,3 +49,8 @@ export const deleteCredential = (id: string) => api<void>(`/credentials/${id}`, 
 
 export const sendMessage = (body: { squad_id: string; task_id?: string; execution_id?: string; to: string; kind?: Message['kind']; body: string }) =>
   api<Message>('/messages', { method: 'POST', body, once: true })
+
+export const peopleQuery = (squad: string) =>
+  queryOptions({ queryKey: keys.people(squad), queryFn: ({ signal }) => all<SquadUser>(`/squads/${squad}/users`, {}, 1000, signal) })
+export const putPerson = (squad: string, user: string, role: SquadUser['role']) => api<SquadUser>(`/squads/${squad}/users/${user}`, { method: 'PUT', body: { role } })
+export const removePerson = (squad: string, user: string) => api<void>(`/squads/${squad}/users/${user}`, { method: 'DELETE' })

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api } from './client'
 import { keys } from './keys'
-import type { APIToken, AuditEntry, Check, GitOperation, Insights, NewToken, Template, UsageRow, User, Version } from './types'
+import type { APIToken, AuditEntry, Check, GitOperation, Insights, NewTemplate, NewToken, SignInLink, Template, UsageRow, User, Version } from './types'
 
 export interface StreamStats { last_seq?: number; subscribers?: number; [name: string]: unknown }
 
@@ -18,8 +18,18 @@ export const usageQuery = (squad: string, by: 'day' | 'member' | 'task' | 'model
     queryFn: ({ signal }) => all<UsageRow>('/usage', { squad_id: squad, by, days }, 1000, signal),
   })
 
-export const templatesQuery = queryOptions({ queryKey: keys.templates, queryFn: ({ signal }) => all<Template>('/templates', {}, 500, signal), retry: false })
+/** Builds tell nothing through the stream, so a list with one in it is read again until it ended. */
+export const templatesQuery = queryOptions({
+  queryKey: keys.templates,
+  queryFn: ({ signal }) => all<Template>('/templates', {}, 500, signal),
+  retry: false,
+  refetchInterval: (query) => (query.state.data?.some((each) => each.status === 'building') ? 1500 : false),
+})
+export const buildTemplate = (body: NewTemplate) => api<Template>('/templates', { method: 'POST', body })
+export const deleteTemplate = (id: string) => api<void>(`/templates/${id}`, { method: 'DELETE' })
 
+export const createUser = (body: { name: string; email?: string; admin?: boolean }) => api<User>('/users', { method: 'POST', body, once: true })
+export const signInLink = (user: string) => api<SignInLink>(`/users/${user}/sign-in-link`, { method: 'POST', body: {} })
 
 export const insightsQuery = (squad: string, days: number) =>
   queryOptions({ queryKey: keys.insights(squad, days), staleTime: 30_000, queryFn: ({ signal }) => api<Insights>('/insights', { query: { squad_id: squad, days }, signal }) })

@@ -1074,6 +1074,8 @@ export interface components {
             template?: string;
         };
         SquadUser: {
+            /** @description The person's name, in lists */
+            name?: string;
             /** @enum {string} */
             role: "admin" | "member" | "viewer";
             squad_id: string;

@@ -37,6 +37,11 @@ function ToBoard() {
 export interface BoardSearch { member?: string; repository?: string; label?: string; text?: string }
 const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined)
 
+function tabSearch(search: Record<string, unknown>): { tab?: string } {
+  const tab = text(search.tab)
+  return tab ? { tab } : {}
+}
+
 export const boardRoute = createRoute({
   getParentRoute: () => squadRoute,
   path: '/board',
@@ -55,7 +60,7 @@ export const taskRoute = createRoute({
   getParentRoute: () => squadRoute,
   path: '/tasks/$number',
   component: lazyRouteComponent(() => import('@/task/TaskPage'), 'TaskPage'),
-  validateSearch: (search: Record<string, unknown>): { tab?: string } => (text(search.tab) ? { tab: text(search.tab) ?? '' } : {}),
+  validateSearch: tabSearch,
 })
 
 const agents = createRoute({ getParentRoute: () => squadRoute, path: '/agents', component: lazyRouteComponent(() => import('@/work/AgentsPage'), 'AgentsPage') })
@@ -76,7 +81,7 @@ export const workRoute = createRoute({
 
 const sandboxes = createRoute({ getParentRoute: () => squadRoute, path: '/sandboxes', component: lazyRouteComponent(() => import('@/sandboxes/SandboxesPage'), 'SandboxesPage') })
 const insights = createRoute({ getParentRoute: () => squadRoute, path: '/insights', component: lazyRouteComponent(() => import('@/insights/InsightsPage'), 'InsightsPage') })
-const settings = createRoute({ getParentRoute: () => squadRoute, path: '/settings', component: lazyRouteComponent(() => import('@/squad/SquadPage'), 'SquadPage') })
+const settings = createRoute({ getParentRoute: () => squadRoute, path: '/settings', component: lazyRouteComponent(() => import('@/squad/SquadPage'), 'SquadPage'), validateSearch: tabSearch })
 
 const tree = root.addChildren([
   signin,

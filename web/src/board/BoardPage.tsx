@@ -1,21 +1,22 @@
 import { DndContext, DragOverlay, MeasuringStrategy } from '@dnd-kit/core'
 import { useNavigate } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useCallback, useMemo, useState } from 'react'
+import { useCallback, useMemo, useRef, useState } from 'react'
 import { useSearch } from '@tanstack/react-router'
 import { Header } from '@/app/Header'
 import { useSquad } from '@/app/SquadContext'
-import { count } from '@/format/number'
 import { Button } from '@/ui/Button'
 import { ErrorState, Skeleton } from '@/ui/States'
 import { announcements } from './announce'
 import { BulkBar } from './BulkBar'
 import { Card } from './Card'
 import { Column } from './Column'
+import { ColumnJump } from './ColumnJump'
 import { nearestCard } from './drag'
 import { Filters } from './Filters'
 import { NewTaskDialog } from './NewTaskDialog'
 import { COLUMNS, columnsOf, type Filter, labelsOf, matches } from './order'
+import { Pulse } from './Pulse'
 import { QuickAdd } from './QuickAdd'
 import { useBoard } from './useBoard'
 import { useDragBoard } from './useDragBoard'
@@ -39,16 +40,17 @@ export function BoardPage() {
     if (!next.delete(id)) next.add(id)
     return next
   }), [])
-  const running = columns.in_progress.length
+  const scroller = useRef<HTMLDivElement>(null)
   return (
     <>
-      <Header title="Board" about={tasks && running > 0 ? `${count(running, 'task')} in progress` : undefined}>
+      <Header title="Board" about={tasks && <Pulse working={board.working} waiting={board.waiting} />}>
         <Filters filter={filter} members={board.members} repositories={board.repositories} labels={labels} onChange={(next) => void navigate({ search: next, replace: true })} />
         <Button look="primary" onClick={() => setAdding('todo')}><Plus aria-hidden className="size-4" />New task</Button>
       </Header>
       {board.tasks.isError && !tasks ? <ErrorState error={board.tasks.error} what="The board" retry={() => void board.tasks.refetch()} /> : (
         <DndContext sensors={drag.sensors} collisionDetection={nearestCard} measuring={{ droppable: { strategy: MeasuringStrategy.WhileDragging } }} accessibility={announcements(board.taskById)} {...drag.handlers}>
-          <div className="flex min-h-0 flex-1 snap-x snap-mandatory gap-3 overflow-x-auto p-3 pb-0 sm:snap-none">
+          {tasks && <ColumnJump columns={columns} scroller={scroller} />}
+          <div ref={scroller} className="flex min-h-0 flex-1 snap-x snap-mandatory gap-3 overflow-x-auto p-3 sm:snap-none sm:px-4">
             {!tasks ? <BoardSkeleton /> : COLUMNS.map(({ status, name }) => (
               <Column
                 key={status} status={status} name={name} tasks={columns[status]} cardOf={board.cardOf} selected={selected} onSelect={toggle}
@@ -71,7 +73,7 @@ function BoardSkeleton() {
   return (
     <div role="status" aria-label="Loading the board" className="flex flex-1 gap-3">
       {COLUMNS.map(({ status }, i) => (
-        <div key={status} className="w-72 shrink-0 space-y-2 pt-9 lg:w-auto lg:flex-1">
+        <div key={status} className="w-72 shrink-0 space-y-2 rounded-xl bg-sunken p-2 pt-10 lg:w-auto lg:flex-1">
           {Array.from({ length: 4 - (i % 3) }, (_, j) => <Skeleton key={j} className="h-24" />)}
         </div>
       ))}

@@ -25,6 +25,6 @@ test('a card names its task, its member and what the member does', async () => {
 test('a card says why it does not move', async () => {
   await show({ task: aTask({ flag: 'failed', cause: 'Tests fail.' }), conflict: { repository_id: 'r', task_id: 't', files: ['a.go', 'b.go'] }, waitsFor: 2 })
   expect(screen.getByText(/Tests fail\./)).toBeDefined()
-  expect(screen.getByText(/Overlaps in a\.go \+1/)).toBeDefined()
+  expect(screen.getByText(/Overlaps with its base in a\.go \+1/)).toBeDefined()
   expect(screen.getByText(/Waits for 2 tasks/)).toBeDefined()
 })

@@ -21,7 +21,14 @@ interface Props {
   landing: { id: string; side: 'above' | 'below' } | 'here' | undefined
 }
 
-const TINTS: Record<TaskStatus, string> = { backlog: 'bg-faint', todo: 'bg-info', in_progress: 'bg-warn', in_review: 'bg-review', done: 'bg-ok' }
+const EMPTY: Record<TaskStatus, string> = {
+  backlog: 'Ideas for later',
+  todo: 'Ready to be given to an agent',
+  in_progress: 'Nobody is at work',
+  in_review: 'Nothing waits for you',
+  done: 'Merged work ends up here',
+}
+const TINTS: Record<TaskStatus, string> = { backlog: 'bg-faint', todo: 'bg-info', in_progress: 'bg-busy', in_review: 'bg-review', done: 'bg-live' }
 
 /** One column. Only the cards in view exist, so hundreds cost as much as a dozen. */
 export const Column = memo(function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd, landing }: Props) {
@@ -34,22 +41,22 @@ export const Column = memo(function Column({ status, name, tasks, cardOf, select
     getItemKey: (i) => tasks[i]?.id ?? i,
     gap: 8,
     overscan: 6,
-    paddingStart: 6,
+    paddingStart: 2,
     paddingEnd: 12,
   })
   return (
-    <section aria-label={`${name}, ${tasks.length} tasks`} className="flex h-full w-[82vw] shrink-0 snap-center flex-col sm:w-72 sm:snap-align-none lg:w-auto lg:min-w-52 lg:flex-1 lg:shrink">
-      <header className="flex h-9 shrink-0 items-center gap-2 px-1.5">
+    <section aria-label={`${name}, ${tasks.length} tasks`} data-column={status} className={cx('flex h-full w-[84vw] shrink-0 snap-center flex-col rounded-xl bg-sunken transition-colors sm:w-72 sm:snap-align-none lg:w-auto lg:min-w-52 lg:flex-1 lg:shrink', landing && 'ring-2 ring-accent/40')}>
+      <header className="flex h-10 shrink-0 items-center gap-2 px-3">
         <span aria-hidden className={cx('size-2 rounded-full', TINTS[status])} />
         <h2 className="text-sm font-semibold">{name}</h2>
-        <span className="tabular text-xs text-faint">{tasks.length}</span>
+        <span className="tabular rounded-full bg-hover px-1.5 text-2xs font-medium text-muted">{tasks.length}</span>
         {onAdd && <button type="button" aria-label={`Add a task to ${name}`} onClick={() => onAdd(status === 'backlog' ? 'backlog' : 'todo')} className="ml-auto rounded-md p-1 text-faint hover:bg-hover hover:text-ink"><Plus aria-hidden className="size-4" /></button>}
       </header>
       <div
         ref={(node) => { scroller.current = node; drop.setNodeRef(node) }} tabIndex={-1}
-        className={cx('min-h-0 flex-1 overflow-x-hidden overflow-y-auto rounded-lg px-1 transition-colors', landing && 'bg-hover')}
+        className="min-h-0 flex-1 overflow-x-hidden overflow-y-auto px-2"
       >
-        {tasks.length === 0 && <p className={cx('m-1 rounded-lg border border-dashed py-8 text-center text-xs text-faint', landing === 'here' && 'border-accent')}>Nothing here</p>}
+        {tasks.length === 0 && <p className={cx('mt-1 rounded-lg border border-dashed border-line-strong/60 px-3 py-7 text-center text-xs text-pretty text-muted', landing === 'here' && 'border-accent')}>{EMPTY[status]}</p>}
         <div className="relative" style={{ height: list.getTotalSize() }}>
           {list.getVirtualItems().map((item) => {
             const task = tasks[item.index]

@@ -7,6 +7,8 @@ import type { Repository, Task } from '@/api/types'
 import { upsert } from '@/live/reduce'
 import { say } from '@/ui/toast'
 
+const KEYS = typeof matchMedia === 'function' && matchMedia('(hover: hover)').matches
+
 /** One line at the foot of the board: type, press Enter, the task is in Todo. Key: N. */
 export function QuickAdd({ squad, repositories }: { squad: string; repositories: Repository[] }) {
   const [title, setTitle] = useState('')
@@ -42,7 +44,7 @@ export function QuickAdd({ squad, repositories }: { squad: string; repositories:
     <form onSubmit={submit} className="flex shrink-0 items-center gap-2 border-t px-4 py-2">
       <Plus aria-hidden className="size-4 text-faint" />
       <input
-        ref={input} aria-label="Quick add a task" placeholder="Add a task… (press N)" value={title} onChange={(event) => setTitle(event.target.value)} maxLength={300}
+        ref={input} aria-label="Quick add a task" placeholder={KEYS ? 'Add a task… (press N)' : 'Add a task…'} value={title} onChange={(event) => setTitle(event.target.value)} maxLength={300}
         className="h-8 min-w-0 flex-1 bg-transparent text-sm outline-none"
       />
       {title && <span className="flex items-center gap-1 text-xs text-faint"><CornerDownLeft aria-hidden className="size-3.5" />Enter</span>}

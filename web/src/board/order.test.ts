@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { aTask } from '@/test/make'
-import { columnsOf, labelsOf, matches, placeAt, placeBetween } from './order'
+import { columnsOf, firstColumn, labelsOf, matches, placeAt, placeBetween } from './order'
 
 describe('columns', () => {
   test('hold their tasks by place, then by number', () => {
@@ -35,4 +35,10 @@ describe('filters', () => {
   test('labels are listed once, in order', () => {
     expect(labelsOf([aTask({ labels: ['b', 'a'] }), aTask({ labels: ['a'] }), aTask()])).toEqual(['a', 'b'])
   })
+})
+
+test('the first column shown is where things happen', () => {
+  expect(firstColumn(columnsOf([aTask({ status: 'backlog' }), aTask({ id: 'x', status: 'in_progress' })]))).toBe('in_progress')
+  expect(firstColumn(columnsOf([aTask({ status: 'done' }), aTask({ id: 'x', status: 'in_review' })]))).toBe('in_review')
+  expect(firstColumn(columnsOf([]))).toBe('todo')
 })

@@ -24,6 +24,12 @@ export function columnsOf(tasks: Task[]): Columns {
   return columns
 }
 
+/** The column in which things happen: shown first where only one fits. */
+export function firstColumn(columns: Columns): TaskStatus {
+  const order: TaskStatus[] = ['in_progress', 'in_review', 'todo', 'backlog', 'done']
+  return order.find((status) => columns[status].length > 0) ?? 'todo'
+}
+
 /** A place between two neighbours; outside of them when one is missing. */
 export function placeBetween(before: number | undefined, after: number | undefined): number {
   if (before === undefined && after === undefined) return 1

@@ -19,6 +19,14 @@ export function stepIndex(step: string | undefined): number {
   return at < 0 ? STEPS.length : at
 }
 
+const TITLES = ['Sandbox', 'Clone', 'Branch', 'Agent', 'Commit', 'Push', 'Pull request']
+
+/** The step that runs now, as a heading. */
+export function stepName(execution: Execution): string {
+  if (execution.status === 'queued') return 'Queued'
+  return TITLES[stepIndex(execution.step)] ?? 'Review'
+}
+
 const LIVE: Record<string, string> = {
   working: 'working',
   command: 'runs a command',
@@ -32,11 +40,17 @@ const LIVE: Record<string, string> = {
   quota: 'waits for quota',
 }
 
+/** What the agent does within its step; empty where the step says it all. */
+export function doing(execution: Execution): string {
+  const { state, detail } = execution.liveness ?? {}
+  if (execution.status === 'queued') return ''
+  return state === 'command' && detail ? detail : (LIVE[state ?? ''] ?? '')
+}
+
 export function livenessWords(execution: Execution): string {
   if (execution.status === 'queued') return 'queued'
-  const { state, detail } = execution.liveness ?? {}
-  if (state === 'command' && detail) return detail
-  if (state && LIVE[state]) return LIVE[state]
+  const words = doing(execution)
+  if (words) return words
   const at = stepIndex(execution.step)
   const name = STEPS[at]?.name ?? execution.step ?? 'working'
   return execution.percent ? `${name} ${execution.percent}%` : name

@@ -4,8 +4,10 @@ import { pullsQuery } from '@/api/pulls'
 import { sandboxesQuery } from '@/api/sandboxes'
 import { conflictsQuery, membersQuery, repositoriesQuery } from '@/api/squads'
 import { activeQuery, tasksQuery } from '@/api/tasks'
-import type { Task } from '@/api/types'
+import type { Execution, Task } from '@/api/types'
+import { asksPerson } from '@/task/question'
 import type { CardProps } from './Card'
+import { conflictsByTask, rivalOf } from './conflicts'
 
 const index = <T, K>(list: T[] | undefined, key: (item: T) => K | undefined): Map<K, T> => {
   const map = new Map<K, T>()
@@ -15,6 +17,13 @@ const index = <T, K>(list: T[] | undefined, key: (item: T) => K | undefined): Ma
   }
   return map
 }
+
+/** Tasks that only a person can move on: to review, to answer, to mend. */
+const waitsForPerson = (tasks: Task[], executions: Map<string, Execution>) => tasks.filter((task) => {
+  if (task.status === 'done') return false
+  const execution = executions.get(task.id)
+  return task.status === 'in_review' || task.flag === 'failed' || (execution !== undefined && asksPerson(execution))
+}).length
 
 /** Everything the board shows. Rows keep their identity while they do not change, so that only changed cards render. */
 export function useBoard(squad: string) {
@@ -31,7 +40,7 @@ export function useBoard(squad: string) {
   const executionByTask = useMemo(() => index(active.data, (e) => e.task_id), [active.data])
   const sandboxById = useMemo(() => index(sandboxes.data, (s) => s.id), [sandboxes.data])
   const pullByTask = useMemo(() => index(pulls.data, (p) => p.task_id), [pulls.data])
-  const conflictByTask = useMemo(() => index(conflicts.data, (c) => c.task_id), [conflicts.data])
+  const conflictByTask = useMemo(() => conflictsByTask(conflicts.data ?? []), [conflicts.data])
   const taskById = useMemo(() => index(tasks.data, (t) => t.id), [tasks.data])
 
   const cardOf = useCallback((task: Task): CardProps => {
@@ -46,7 +55,10 @@ export function useBoard(squad: string) {
       member: memberById.get(execution?.member_id ?? task.assignee_id ?? ''),
       repository: task.repository_id ? repositoryById.get(task.repository_id) : undefined,
       conflict: conflictByTask.get(task.id),
+      rival: taskById.get(rivalOf(conflictByTask.get(task.id), task.id))?.number,
     }
   }, [executionByTask, taskById, sandboxById, pullByTask, memberById, repositoryById, conflictByTask])
-  return { tasks, members: members.data ?? [], repositories: repositories.data ?? [], taskById, cardOf }
+  const working = useMemo(() => (active.data ?? []).filter((each) => each.status === 'running').length, [active.data])
+  const waiting = useMemo(() => waitsForPerson(tasks.data ?? [], executionByTask), [tasks.data, executionByTask])
+  return { tasks, working, waiting, members: members.data ?? [], repositories: repositories.data ?? [], taskById, cardOf }
 }

@@ -14,7 +14,7 @@ function hubWithLines() {
 
 function newTab() {
   const heard: ToTab[] = []
-  return { heard, postMessage: (message: ToTab) => heard.push(message) }
+  return { heard, tell: (message: ToTab) => heard.push(message) }
 }
 
 const event = { seq: 7, type: 'task_deleted', at: '', payload: { id: 'x' } } as const

@@ -8,7 +8,7 @@ import type { LiveState } from './stream'
 export type FromTab = { say: 'join'; user: string } | { say: 'leave' }
 export type ToTab = { say: 'joined' } | { say: 'state'; state: LiveState } | { say: 'events'; events: SquadEvent[] } | { say: 'signed-out' }
 
-export interface Tab { postMessage: (message: ToTab) => void }
+export interface Tab { tell: (message: ToTab) => void }
 
 export class Hub {
   readonly #open: (on: Listener) => () => void
@@ -38,8 +38,8 @@ export class Hub {
     this.#user = user
     this.#tabs.add(tab)
     if (!this.#close) return this.#begin()
-    tab.postMessage({ say: 'state', state: this.#state })
-    if (this.#begun) tab.postMessage({ say: 'joined' })
+    tab.tell({ say: 'state', state: this.#state })
+    if (this.#begun) tab.tell({ say: 'joined' })
   }
 
   #leave(tab: Tab) {
@@ -73,6 +73,6 @@ export class Hub {
   }
 
   #tell(message: ToTab) {
-    for (const tab of this.#tabs) tab.postMessage(message)
+    for (const tab of this.#tabs) tab.tell(message)
   }
 }

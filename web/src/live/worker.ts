@@ -1,5 +1,5 @@
 // The shared worker: its only work is the hub.
-import { type FromTab, Hub } from './hub'
+import { type FromTab, Hub, type ToTab } from './hub'
 import { openLine } from './line'
 
 const hub = new Hub(openLine)
@@ -7,6 +7,7 @@ const hub = new Hub(openLine)
 addEventListener('connect', (event) => {
   const port = event instanceof MessageEvent ? event.ports[0] : undefined
   if (!port) return
-  port.addEventListener('message', (message: MessageEvent<FromTab>) => hub.take(port, message.data))
+  const tab = { tell: (message: ToTab) => port.postMessage(message) }
+  port.addEventListener('message', (message: MessageEvent<FromTab>) => hub.take(tab, message.data))
   port.start()
 })

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { Box } from 'lucide-react'
+import { Box, Plus } from 'lucide-react'
 import { useState } from 'react'
 import { allSandboxesQuery, poolQuery } from '@/api/sandboxes'
 import { membersQuery, squadsQuery } from '@/api/squads'
@@ -7,8 +7,10 @@ import { tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
 import { useSquad } from '@/app/SquadContext'
 import { count, percent, usd } from '@/format/number'
+import { Button } from '@/ui/Button'
 import { Segmented } from '@/ui/Segmented'
 import { Empty, ErrorState, Rows } from '@/ui/States'
+import { NewSandboxDialog } from './NewSandboxDialog'
 import { SandboxRow } from './SandboxRow'
 
 type Shown = 'live' | 'lost' | 'all'
@@ -20,6 +22,7 @@ export function SandboxesPage() {
   const tasks = useQuery(tasksQuery(squad.id))
   const squads = useQuery(squadsQuery)
   const [shown, setShown] = useState<Shown>('live')
+  const [adding, setAdding] = useState(false)
   const all = (sandboxes.data ?? []).toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
   const live = all.filter((each) => each.status === 'running' || each.status === 'paused' || each.status === 'created')
   const lost = all.filter((each) => each.status === 'error')
@@ -28,6 +31,7 @@ export function SandboxesPage() {
     <>
       <Header title="Sandboxes" about={sandboxes.data && `${count(live.length, 'sandbox', 'sandboxes')} alive, ${usd(live.reduce((sum, each) => sum + each.cost_usd, 0))}`}>
         <Segmented label="Which sandboxes" value={shown} onChange={setShown} options={[{ value: 'live', label: `Alive ${live.length}` }, { value: 'lost', label: `Lost ${lost.length}` }, { value: 'all', label: 'All' }]} />
+        <Button look="primary" onClick={() => setAdding(true)}><Plus aria-hidden className="size-4" />New sandbox</Button>
       </Header>
       <div className="min-h-0 flex-1 space-y-4 overflow-y-auto p-4 sm:p-5">
         <Pools />
@@ -49,6 +53,7 @@ export function SandboxesPage() {
           </ul>
         )}
       </div>
+      {adding && <NewSandboxDialog squad={squad.id} onClose={() => setAdding(false)} />}
     </>
   )
 }

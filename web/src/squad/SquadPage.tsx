@@ -1,10 +1,11 @@
-import { Boxes, FolderGit2, KeyRound, SlidersHorizontal, Users } from 'lucide-react'
-import { useState } from 'react'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Bot, Boxes, FolderGit2, KeyRound, SlidersHorizontal, Users } from 'lucide-react'
 import { Header } from '@/app/Header'
 import { useSquad } from '@/app/SquadContext'
 import { TabBar, TabPanel, TabsRoot } from '@/ui/Tabs'
 import { Credentials } from './Credentials'
 import { Members } from './Members'
+import { People } from './People'
 import { Policy } from './Policy'
 import { Repositories } from './Repositories'
 import { Templates } from './Templates'
@@ -13,15 +14,17 @@ const PANEL = 'min-h-0 flex-1 overflow-y-auto'
 
 export function SquadPage() {
   const squad = useSquad()
-  const [tab, setTab] = useState('members')
+  const { tab = 'members' } = useSearch({ from: '/frame/squads/$squadId/settings' })
+  const navigate = useNavigate({ from: '/squads/$squadId/settings' })
   return (
     <>
       <Header title={squad.name} about={squad.description || 'Who works here, on what, and within which limits'} />
-      <TabsRoot value={tab} onValueChange={setTab} className="flex min-h-0 flex-1 flex-col">
+      <TabsRoot value={tab} onValueChange={(next) => void navigate({ search: next === 'members' ? {} : { tab: next }, replace: true })} className="flex min-h-0 flex-1 flex-col">
         <TabBar
           label="Squad"
           tabs={[
-            { value: 'members', label: 'Members', icon: <Users aria-hidden /> },
+            { value: 'members', label: 'Members', icon: <Bot aria-hidden /> },
+            { value: 'people', label: 'People', icon: <Users aria-hidden /> },
             { value: 'repositories', label: 'Repositories', icon: <FolderGit2 aria-hidden /> },
             { value: 'credentials', label: 'Credentials', icon: <KeyRound aria-hidden /> },
             { value: 'policy', label: 'Budget and policy', icon: <SlidersHorizontal aria-hidden /> },
@@ -29,6 +32,7 @@ export function SquadPage() {
           ]}
         />
         <TabPanel value="members" className={PANEL}><Members squad={squad.id} /></TabPanel>
+        <TabPanel value="people" className={PANEL}><People squad={squad.id} /></TabPanel>
         <TabPanel value="repositories" className={PANEL}><Repositories squad={squad.id} /></TabPanel>
         <TabPanel value="credentials" className={PANEL}><Credentials squad={squad.id} /></TabPanel>
         <TabPanel value="policy" className={PANEL}><Policy key={squad.id} squad={squad} /></TabPanel>

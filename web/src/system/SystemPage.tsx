@@ -1,21 +1,14 @@
 import { useQuery } from '@tanstack/react-query'
-import { CircleCheck, CircleMinus, CircleX, RefreshCw, TriangleAlert } from 'lucide-react'
+import { RefreshCw } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { doctorQuery, streamsQuery, versionQuery } from '@/api/system'
-import type { Check } from '@/api/types'
 import { Header } from '@/app/Header'
 import { useLive } from '@/live/live'
 import { Button } from '@/ui/Button'
+import { Checks } from '@/ui/Checks'
 import { ErrorState, Rows } from '@/ui/States'
 import { Audit } from './Audit'
 import { Tokens } from './Tokens'
-
-const MARKS: Record<Check['status'], ReactNode> = {
-  ok: <CircleCheck aria-label="ok" className="size-4 text-ok" />,
-  warning: <TriangleAlert aria-label="warning" className="size-4 text-warn" />,
-  failed: <CircleX aria-label="failed" className="size-4 text-danger" />,
-  skipped: <CircleMinus aria-label="skipped" className="size-4 text-faint" />,
-}
 
 export function SystemPage() {
   const doctor = useQuery(doctorQuery)
@@ -27,17 +20,7 @@ export function SystemPage() {
           <Card title="Doctor">
             {doctor.isPending && <Rows what="the doctor’s report" />}
             {doctor.isError && !doctor.data && <ErrorState error={doctor.error} what="The report" retry={() => void doctor.refetch()} />}
-            <ul className="divide-y">
-              {doctor.data?.map((check) => (
-                <li key={check.name} className="flex gap-3 py-2.5 text-sm first:pt-0 last:pb-0">
-                  <span className="mt-0.5">{MARKS[check.status]}</span>
-                  <div className="min-w-0 flex-1">
-                    <p><b className="font-medium">{check.name}</b> <span className="break-words text-muted">{check.detail}</span></p>
-                    {check.remedy && <p className="mt-0.5 text-xs break-words text-warn">{check.remedy}</p>}
-                  </div>
-                </li>
-              ))}
-            </ul>
+            {doctor.data && <Checks checks={doctor.data} />}
           </Card>
           <div className="space-y-5"><Versions /><Streams /></div>
           <div className="space-y-5 lg:col-span-2"><Tokens /><Audit /></div>

@@ -3,6 +3,7 @@ import { X } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import type { Task } from '@/api/types'
 import { Field, Input, Select } from '@/ui/Field'
+import { BUDGET_FIELD } from './Trouble'
 
 /** Saved when the field is left or Enter is pressed, and only when it changed. */
 export function Labels({ labels, onChange }: { labels: string[]; onChange: (labels: string[]) => void }) {
@@ -27,7 +28,7 @@ export function Budget({ amount, onChange }: { amount: number | undefined; onCha
     if (Number(text) !== (amount ?? 0) && Number(text) >= 0) onChange(Number(text))
   }
   return (
-    <form onSubmit={save}>
+    <form onSubmit={save} id={BUDGET_FIELD}>
       <Field label="Budget, US dollars">{(id) => <Input id={id} type="number" min="0" step="0.01" value={text} onChange={(event) => setText(event.target.value)} onBlur={() => save()} placeholder="the squad’s" />}</Field>
     </form>
   )

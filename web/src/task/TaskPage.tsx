@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { ChevronRight, FileDiff, Info } from 'lucide-react'
 import { lazy, Suspense } from 'react'
 import { pullsQuery } from '@/api/pulls'
-import { tasksQuery } from '@/api/tasks'
+import { executionsQuery, tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
 import { useSquad } from '@/app/SquadContext'
 import { columnName } from '@/board/order'
@@ -14,6 +14,7 @@ import { Description } from './Description'
 import { Executions } from './Executions'
 import { Properties } from './Properties'
 import { PullPanel } from './PullPanel'
+import { Question } from './Question'
 import { STATUS_TONES, Trouble } from './Trouble'
 import { TaskActions } from './TaskActions'
 
@@ -27,9 +28,11 @@ export function TaskPage() {
   const tasks = useQuery(tasksQuery(squad.id))
   const pulls = useQuery(pullsQuery(squad.id))
   const task = tasks.data?.find((each) => String(each.number) === number)
+  const executions = useQuery({ ...executionsQuery(task?.id ?? ''), enabled: Boolean(task) })
   if (tasks.isPending) return <Rows what="the task" />
   if (tasks.isError && !tasks.data) return <ErrorState error={tasks.error} what="The task" retry={() => void tasks.refetch()} />
   if (!task) return <Empty title={`There is no task #${number}`}>It may have been deleted, or it belongs to another squad.</Empty>
+  const execution = executions.data?.find((each) => each.id === task.execution_id)
   const pull = pulls.data?.findLast((each) => each.task_id === task.id)
   return (
     <>
@@ -51,7 +54,8 @@ export function TaskPage() {
         <TabPanel value="overview" className="min-h-0 flex-1 overflow-y-auto">
           <div className="mx-auto grid max-w-6xl gap-x-10 gap-y-6 p-4 sm:p-6 lg:grid-cols-[minmax(0,1fr)_17rem]">
             <div className="min-w-0 space-y-8">
-              <Trouble task={task} />
+              <Trouble task={task} execution={execution} />
+              <Question task={task} execution={execution} />
               <Description task={task} />
               {pull && <PullPanel pull={pull} task={task} />}
               <Executions task={task} />

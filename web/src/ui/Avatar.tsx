@@ -4,8 +4,8 @@ import { hueOf, initials } from './person'
 export type Pulse = 'working' | 'waiting' | 'trouble' | 'idle' | undefined
 
 const RINGS: Record<Exclude<Pulse, undefined>, string> = {
-  working: 'bg-ok animate-breathe',
-  waiting: 'bg-warn',
+  working: 'bg-live animate-breathe',
+  waiting: 'bg-busy',
   trouble: 'bg-danger',
   idle: 'bg-line-strong',
 }

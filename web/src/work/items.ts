@@ -1,5 +1,7 @@
 // Turns an execution's events into what its page shows. Everything here is pure:
 // the same events give the same page, live, after a reload and after the run.
+import { usd } from '@/format/number'
+import { budgetWords } from '@/task/causes'
 import type { GitProgress, Plan, SquadEvent, StepProgress, ToolCall } from '@/api/types'
 
 export type Item =
@@ -60,7 +62,7 @@ export function workOf(events: SquadEvent[]): Work {
         items.push({ kind: 'notice', key: `n${seq}`, at, text: `${event.payload.host} was refused by ${event.payload.rule}` })
         break
       case 'budget_reached':
-        items.push({ kind: 'notice', key: `n${seq}`, at, text: `The budget of the ${event.payload.scope} is spent` })
+        items.push({ kind: 'notice', key: `n${seq}`, at, text: budgetWords(event.payload, usd) })
         break
       case 'review_received':
         items.push({ kind: 'notice', key: `n${seq}`, at, text: `${event.payload.author} wrote: ${event.payload.body || event.payload.verdict}` })
