@@ -67,6 +67,7 @@ func Start(ctx context.Context, cfg *Config, log *slog.Logger) (*App, error) {
 		{"open store", a.openStore},
 		{"make administrator", a.ensureAdmin},
 		{"listen", a.listen},
+		{"join nodes", a.joinNodes},
 		{"start tracing", a.startTracing},
 		{"build rooms", a.buildRooms},
 		{"serve", a.serve},

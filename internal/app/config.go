@@ -21,6 +21,10 @@ type Config struct {
 	PublicURL   string
 	DatabaseURL string
 	Node        string
+	NodeURL     string
+	Repos       string
+	GatewayURL  string
+	InternalURL []string
 	Demo        bool
 
 	LogFormat string
@@ -149,17 +153,27 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateURLs(bad func(option, format string, args ...any)) {
+	for _, text := range c.InternalURL {
+		if !isAddress(text) {
+			bad("internal-url", "%q must be an http or https address without a user", text)
+		}
+	}
+	if c.Repos != "" && c.Repos != reposNone && !filepath.IsAbs(c.Repos) {
+		bad("repos", "%q must be an absolute path, or none", c.Repos)
+	}
 	for option, text := range map[string]string{
-		"public-url": c.PublicURL, "e2b-api-url": c.E2BAPIURL, "e2b-sandbox-url": c.E2BSandboxURL,
+		"public-url": c.PublicURL, "gateway-url": c.GatewayURL, "node-url": c.NodeURL, "e2b-api-url": c.E2BAPIURL, "e2b-sandbox-url": c.E2BSandboxURL,
 		"anthropic-base-url": c.AnthropicBaseURL, "openai-base-url": c.OpenAIBaseURL, "otlp-endpoint": c.OTLPEndpoint,
 	} {
-		if text == "" {
-			continue
-		}
-		if u, err := url.Parse(text); err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
+		if text != "" && !isAddress(text) {
 			bad(option, "must be an http or https address without a user")
 		}
 	}
+}
+
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 func (c *Config) validateNumbers(bad func(option, format string, args ...any)) {

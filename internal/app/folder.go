@@ -41,6 +41,16 @@ func (f *folder) path(parts ...string) string {
 	return filepath.Join(append([]string{f.dir}, parts...)...)
 }
 
+// id names the data folder, whichever process serves it.
+func (f *folder) id() (string, error) {
+	id, err := readSecret(f.path("node.id"))
+	if err != nil || id != "" {
+		return id, err
+	}
+	id = squad.NewID()
+	return id, writeFile(f.path("node.id"), []byte(id+"\n"))
+}
+
 // announce writes where the server is, for the CLI on this machine.
 func (f *folder) announce(url string) error {
 	raw, err := json.Marshal(map[string]any{"url": url, "pid": os.Getpid()})

@@ -14,6 +14,7 @@ import (
 // rooms are the domain rooms behind the API.
 type rooms struct {
 	owner       string // names this process in leases
+	nodes       *nodes // nil where the database is this server's alone
 	ports       api.Ports
 	vault       *forge.Vault
 	credentials *forge.Credentials
@@ -22,6 +23,7 @@ type rooms struct {
 	local       localHost
 	sandboxes   *sandbox.Service
 	gateway     gatewayRoom
+	away        http.Handler // the gateway of installations that rent sandboxes here; may be nil
 	work        work
 }
 
@@ -34,7 +36,7 @@ type gatewayRoom interface {
 // buildRooms makes every room; nothing runs yet.
 func (a *App) buildRooms(ctx context.Context) error {
 	a.rooms.owner = squad.NewID()
-	for _, build := range []func(context.Context) error{a.buildForges, a.buildWebhooks, a.buildGateway, a.buildLocal, a.buildSandboxes, a.buildRunner, a.buildMCP} {
+	for _, build := range []func(context.Context) error{a.buildForges, a.buildWebhooks, a.buildGateway, a.buildLocal, a.buildSandboxes, a.buildRunner, a.buildMCP, a.tellNode} {
 		if err := build(ctx); err != nil {
 			return err
 		}
@@ -43,10 +45,13 @@ func (a *App) buildRooms(ctx context.Context) error {
 }
 
 // buildForges makes the vault, the git program and the door to all forges.
-func (a *App) buildForges(context.Context) error {
+func (a *App) buildForges(ctx context.Context) error {
 	r := &a.rooms
 	var err error
 	if r.vault, err = forge.OpenVault(a.folder.path("key")); err != nil {
+		return err
+	}
+	if err := a.checkShared(ctx); err != nil {
 		return err
 	}
 	env := map[string]string{}
@@ -60,7 +65,7 @@ func (a *App) buildForges(context.Context) error {
 	r.credentials = forge.NewCredentials(a.store, r.vault, env)
 	r.git = git.New(git.Config{AllowFile: true, Log: a.log})
 	r.forges = forge.NewService(forge.Config{
-		Store: a.store, Credentials: r.credentials, Git: r.git, Dir: a.folder.path("repos"), PublicURL: first(a.cfg.PublicURL, a.url), Log: a.log,
+		Store: a.store, Credentials: r.credentials, Git: r.git, Dir: a.cfg.ReposDir(), PublicURL: first(a.cfg.PublicURL, a.url), Log: a.log,
 	})
 	r.ports.Sealer, r.ports.Forges = r.vault, r.forges
 	return nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"agentsquad"
 	"agentsquad/e2b"
 	"agentsquad/internal/e2bserver"
 	"agentsquad/internal/gvisor"
@@ -32,6 +33,9 @@ func (a *App) buildLocal(context.Context) error {
 	l := &a.rooms.local
 	if a.cfg.Provider == "e2b" {
 		return nil
+	}
+	if len(a.cfg.InternalURL) > 0 {
+		a.rooms.away = newAway(a.cfg.InternalURL, a.log)
 	}
 	key := make([]byte, 20)
 	_, _ = rand.Read(key) // never fails: crypto/rand aborts the program instead
@@ -88,12 +92,19 @@ func (a *App) keyOwner(ctx context.Context, key string) (string, bool) {
 	return a.api.KeyOwner(ctx, key)
 }
 
-// internal serves http://squad.internal/ of a sandbox.
+// internal serves http://squad.internal/ of a sandbox: our gateway for ours, and for
+// those that other installations rent here theirs, where the settings name it.
 func (a *App) internal(sandboxID string) http.Handler {
-	if g := a.rooms.gateway; g != nil {
-		return g.For(sandboxID)
-	}
-	return http.NotFoundHandler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.rooms.away != nil {
+			_, err := a.store.SandboxByE2BID(r.Context(), sandboxID)
+			if squad.CodeOf(err) == squad.CodeNotFound {
+				a.rooms.away.ServeHTTP(w, r)
+				return
+			}
+		}
+		a.rooms.gateway.For(sandboxID).ServeHTTP(w, r)
+	})
 }
 
 // egress decides what a sandbox may reach outside.
@@ -144,7 +155,7 @@ func (a *App) buildSandboxes(ctx context.Context) error {
 		Store: a.store, Providers: providers, Default: name, Owner: a.cfg.Node + "/" + a.rooms.owner,
 		Pools:  []sandbox.Pool{{Provider: name, Min: a.cfg.PoolMin, Max: a.cfg.PoolMax}},
 		MaxAge: a.cfg.SandboxLifetime, CommandTimeout: a.cfg.CommandTimeout, Retention: a.cfg.Retention,
-		Metrics: a.registry, Log: a.log, OnLost: a.onLost,
+		Metrics: a.registry, Log: a.log, OnLost: a.onLost, Nodes: a.otherNodes(),
 	})
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ type work struct {
 func (a *App) buildGateway(context.Context) error {
 	r := &a.rooms
 	r.work.gateway = gateway.New(gateway.Config{
-		Store: a.store, Events: a.events, Credentials: r.credentials, ReposDir: a.folder.path("repos"), Log: a.log,
+		Store: a.store, Events: a.events, Credentials: r.credentials, ReposDir: a.cfg.ReposDir(), Log: a.log,
 		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: a.folder.path("mirrors"), Runner: r.git, Auth: r.credentials.GitAuth, Log: a.log}),
 		Trees:   gateway.TreeConfig{Dir: a.folder.path("trees"), WriteImage: writeTree},
 		Egress:  a.cfg.Egress, Models: gateway.ModelConfig{Upstreams: a.upstreams()},
@@ -70,7 +70,7 @@ func (a *App) buildRunner(context.Context) error {
 	r.work.flows = flow.New(flow.Config{Store: a.store, Owner: a.cfg.Node + "/" + r.owner, Log: a.log})
 	r.work.runner = runner.New(runner.Config{
 		Store: a.store, Events: a.events, Life: a.life, Flows: r.work.flows, Sandboxes: r.sandboxes, Forges: r.forges, Git: r.git, Log: a.log,
-		Gateway: &runner.Outward{Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: a.cfg.PublicURL, Token: a.sandboxToken},
+		Gateway: &runner.Outward{Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: first(a.cfg.GatewayURL, a.cfg.PublicURL), Token: a.sandboxToken},
 		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}, squad.AgentACP: agent.ACP{}, squad.AgentLLM: a.builtIn()},
 		Owner:   a.cfg.Node + "/" + r.owner, Limits: runner.Limits{Running: a.cfg.MaxRunning},
 	})

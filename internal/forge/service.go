@@ -22,7 +22,7 @@ type Config struct {
 	Store       *store.Store
 	Credentials *Credentials
 	Git         *git.Runner
-	// Dir holds the bare repositories of the local forge.
+	// Dir holds the bare repositories of the local forge; "" turns it off.
 	Dir string
 	// PublicURL is our own address as people reach it, for links; may be empty.
 	PublicURL string
@@ -50,9 +50,14 @@ func NewService(cfg Config) *Service {
 	return &Service{cfg: cfg, transport: newBudget(conditional(cfg.Transport))}
 }
 
+var errNoLocal = squad.Errorf(squad.CodeRule, "the local forge is off on this installation (repos: none); use a repository on GitHub or Gitea")
+
 // For returns the forge of a repository, with its credential.
 func (s *Service) For(ctx context.Context, repo squad.Repository) (Forge, error) {
 	if repo.Forge == squad.ForgeLocal {
+		if s.cfg.Dir == "" {
+			return nil, errNoLocal
+		}
 		return &local{repo: repo, dir: LocalDir(s.cfg.Dir, repo.ID), git: s.cfg.Git, store: s.cfg.Store}, nil
 	}
 	token, err := s.cfg.Credentials.Token(ctx, repo)
@@ -264,6 +269,9 @@ func (s *Service) Prepare(ctx context.Context, repo *squad.Repository, importPat
 }
 
 func (s *Service) prepareLocal(ctx context.Context, repo *squad.Repository, importPath string) error {
+	if s.cfg.Dir == "" {
+		return errNoLocal
+	}
 	dir := LocalDir(s.cfg.Dir, repo.ID)
 	if importPath != "" {
 		if err := s.importFrom(ctx, importPath, dir); err != nil {

@@ -15,7 +15,8 @@ type RestoreOptions struct {
 }
 
 // Restore fetches a stored commit and puts the current branch and the working tree
-// there. It is for a fresh checkout: what is uncommitted is lost.
+// there; what a checkpoint kept of uncommitted work is uncommitted again. It is for a
+// fresh checkout: what was uncommitted there is lost.
 func (c *Checkout) Restore(ctx context.Context, o RestoreOptions) error {
 	if !ValidRef(o.Ref) || o.SHA != "" && !ValidSHA(o.SHA) {
 		return squad.Invalid("ref", "%q cannot be restored", o.Ref)
@@ -28,10 +29,27 @@ func (c *Checkout) Restore(ctx context.Context, o RestoreOptions) error {
 		if o.SHA != "" {
 			target = o.SHA
 		}
-		_, err := c.git(ctx, "reset", "--hard", "--quiet", target)
-		return err
+		if _, err := c.git(ctx, "reset", "--hard", "--quiet", target); err != nil {
+			return err
+		}
+		return c.unwrap(ctx)
 	})
 	return Explain(err, "restore "+strings.TrimPrefix(o.Ref, "refs/"))
+}
+
+// unwrap takes a snapshot's commit off the branch and leaves its content uncommitted,
+// as it was when the snapshot was taken.
+func (c *Checkout) unwrap(ctx context.Context) error {
+	message, err := c.git(ctx, "log", "-1", "--format=%P%n%B")
+	if err != nil {
+		return err
+	}
+	parents, body, _ := strings.Cut(message, "\n")
+	if parents == "" || !strings.Contains(body, snapshotMark) {
+		return nil
+	}
+	_, err = c.git(ctx, "reset", "--quiet", "HEAD^")
+	return err
 }
 
 // MergeBase is the newest commit that two revisions share, "" where they share none.

@@ -16,9 +16,12 @@ func (c *Checkout) snapshotTree(ctx context.Context) (string, error) {
 }
 
 func (c *Checkout) snapshotCommit(ctx context.Context, message string, who Identity) (string, error) {
-	res, err := c.r.script(ctx, "snapshot", snapshotCommitScript, Call{Dir: c.dir, Args: []string{message}, Env: who.env()})
+	res, err := c.r.script(ctx, "snapshot", snapshotCommitScript, Call{Dir: c.dir, Args: []string{message + "\n\n" + snapshotMark}, Env: who.env()})
 	return strings.TrimSpace(string(res.Stdout)), err
 }
+
+// snapshotMark tells a snapshot of uncommitted work from a commit that was meant.
+const snapshotMark = "Squad-Snapshot: yes"
 
 // CheckpointOptions says where a checkpoint goes.
 type CheckpointOptions struct {

@@ -69,7 +69,7 @@ func agentFailed(result agent.Result) error {
 // commitMessage is the message of what the agent left uncommitted.
 func commitMessage(s scene, turn int, result agent.Result) string {
 	subject := forge.Title(s.task)
-	if turn > 1 {
+	if turn > 1 && s.task.PullRequestURL != "" { // before, it was a question that was answered
 		subject = "fix: address review"
 	}
 	return fmt.Sprintf("%s\n\nTask: #%d", subject, s.task.Number)

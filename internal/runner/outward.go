@@ -110,6 +110,19 @@ func (o *Outward) Head(ctx context.Context, repo squad.Repository, branch string
 	return sha, err
 }
 
+// Stored implements [Gateway].
+func (o *Outward) Stored(ctx context.Context, repo squad.Repository, ref string) (string, error) {
+	m, err := o.Gateway.Mirror(repo)
+	if err != nil || !m.Exists() {
+		return "", err
+	}
+	sha, err := o.Git.Resolve(ctx, m.Dir(), ref)
+	if git.KindOf(err) == git.KindNotFound {
+		return "", nil
+	}
+	return sha, err
+}
+
 // Dir implements [Gateway].
 func (o *Outward) Dir(_ context.Context, repo squad.Repository) (string, error) {
 	m, err := o.Gateway.Mirror(repo)

@@ -157,8 +157,15 @@ func (r *Runner) lastCheckpoint(ctx context.Context, s scene) (ref, sha string, 
 		return "", "", err
 	}
 	for _, e := range past {
-		if e.ID != s.execution.ID && e.HeadSHA != "" && e.Turn > 0 {
-			return checkpointRef(e.ID, e.Turn), e.HeadSHA, nil
+		if e.ID == s.execution.ID || e.HeadSHA == "" {
+			continue
+		}
+		// Of the last turn, or of one before where that turn was lost.
+		for turn := e.Turn; turn > 0; turn-- {
+			ref := checkpointRef(e.ID, turn)
+			if sha, err := r.cfg.Gateway.Stored(ctx, s.repo, ref); sha != "" || err != nil {
+				return ref, sha, err
+			}
 		}
 	}
 	return "", "", nil

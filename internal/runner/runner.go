@@ -40,6 +40,8 @@ type Gateway interface {
 	Via(sb squad.Sandbox, repo squad.Repository) *git.Via
 	// Head is where a branch of the upstream is now, "" where it is not.
 	Head(ctx context.Context, repo squad.Repository, branch string) (string, error)
+	// Stored is the commit of a checkpoint ref, "" where it is not.
+	Stored(ctx context.Context, repo squad.Repository, ref string) (string, error)
 	// Dir is the repository on this machine that holds all branches and
 	// checkpoints: the mirror, or the local forge's own.
 	Dir(ctx context.Context, repo squad.Repository) (string, error)

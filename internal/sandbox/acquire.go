@@ -61,7 +61,7 @@ func (s *Service) Acquire(ctx context.Context, req AcquireRequest) (squad.Sandbo
 	for range maxDead {
 		row, source, err := s.choose(ctx, p, req)
 		if err == nil {
-			row, err = s.ready(ctx, p, row, req, source == fromNew)
+			row, err = s.readyThere(ctx, p, row, req, source)
 		}
 		if errors.Is(err, errDead) || squad.CodeOf(err) == squad.CodeQuota && s.evict(ctx, p) {
 			continue

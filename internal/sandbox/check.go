@@ -37,7 +37,7 @@ func (s *Service) Metrics(ctx context.Context, actor squad.Actor, id string) ([]
 	if row.Status.Final() || row.E2BID == "" {
 		return samples, nil
 	}
-	p, err := s.of(row)
+	p, err := s.of(ctx, row)
 	if err != nil {
 		return nil, err
 	}

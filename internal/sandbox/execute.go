@@ -25,7 +25,7 @@ func (s *Service) Open(ctx context.Context, actor squad.Actor, id string) (*e2b.
 }
 
 func (s *Service) open(ctx context.Context, actor squad.Actor, row squad.Sandbox) (*e2b.Sandbox, error) {
-	p, err := s.of(row)
+	p, err := s.of(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *Service) open(ctx context.Context, actor squad.Actor, row squad.Sandbox
 	s.mu.Lock()
 	sb := s.handles[row.ID]
 	s.mu.Unlock()
-	if sb != nil && row.Status == squad.SandboxRunning {
+	if sb != nil && row.Status == squad.SandboxRunning && sb.Client() == p.Client {
 		return sb, nil
 	}
 	defer s.lock(row.ID)()
@@ -140,7 +140,7 @@ func (s *Service) suspect(ctx context.Context, row squad.Sandbox, cause error) {
 	if !errors.Is(cause, e2b.ErrSandboxGone) {
 		return
 	}
-	p, err := s.of(row)
+	p, err := s.of(ctx, row)
 	if err != nil {
 		return
 	}

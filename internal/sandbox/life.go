@@ -53,7 +53,7 @@ func (s *Service) Status(ctx context.Context, actor squad.Actor, id string) (squ
 	if err != nil || row.Status.Final() || row.E2BID == "" {
 		return row, err
 	}
-	p, err := s.of(row)
+	p, err := s.of(ctx, row)
 	if err != nil {
 		return row, err
 	}
@@ -88,7 +88,7 @@ func (s *Service) Pause(ctx context.Context, actor squad.Actor, id string) (squa
 	if row.Status != squad.SandboxRunning {
 		return row, squad.Errorf(squad.CodeConflict, "sandbox %s is %s and cannot be paused", id, row.Status)
 	}
-	p, err := s.of(row)
+	p, err := s.of(ctx, row)
 	if err != nil {
 		return row, err
 	}
@@ -148,7 +148,7 @@ func (s *Service) Fork(ctx context.Context, actor squad.Actor, id string, count 
 	if count < 1 || count > maxForks {
 		return nil, squad.Invalid("count", "a fork makes 1 to %d copies", maxForks)
 	}
-	p, err := s.of(row)
+	p, err := s.of(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,10 @@ func (s *Service) destroy(ctx context.Context, actor squad.Actor, row squad.Sand
 	if row.Status.Final() {
 		return nil
 	}
-	p, err := s.of(row)
+	p, err := s.of(ctx, row)
+	if errors.Is(err, e2b.ErrSandboxGone) {
+		return nil // it went with its node, and its row says so
+	}
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ func (r Retry) withDefaults() Retry {
 type provider struct {
 	Provider
 	name    string
+	from    *e2b.Client // of another node: what its client was made of
 	retry   Retry
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	metrics *metrics

@@ -48,6 +48,8 @@ type Config struct {
 	CommandTimeout time.Duration
 	// MaxOutput bounds what a command result keeps of each stream. Defaults to 1 MiB.
 	MaxOutput int
+	// Nodes are the other nodes on the same database; nil where there are none.
+	Nodes Nodes
 	// OnLost is told of sandboxes that were found dead, after the commit.
 	OnLost func(context.Context, squad.Sandbox)
 	// Metrics gets our collectors; nil keeps them to ourselves.
@@ -68,6 +70,7 @@ type Service struct {
 	handles map[string]*e2b.Sandbox // by row id
 	making  map[string]*sync.Mutex  // by row id
 	charged map[string]time.Time    // by row id: until when its cost is booked
+	peers   map[string]*provider    // by provider and node
 
 }
 
@@ -95,7 +98,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		cfg: cfg, store: cfg.Store, log: cfg.Log, metrics: newMetrics(cfg.Metrics),
 		providers: map[string]*provider{}, handles: map[string]*e2b.Sandbox{},
-		making: map[string]*sync.Mutex{}, charged: map[string]time.Time{},
+		making: map[string]*sync.Mutex{}, charged: map[string]time.Time{}, peers: map[string]*provider{},
 	}
 	for name, p := range cfg.Providers {
 		if p.Client == nil {
@@ -188,16 +191,16 @@ func (s *Service) provider(name string) (*provider, error) {
 	return p, nil
 }
 
-// of returns the provider of a row, or says that its sandbox is elsewhere.
-func (s *Service) of(row squad.Sandbox) (*provider, error) {
+// of returns the provider of a row: on the node where its sandbox is.
+func (s *Service) of(ctx context.Context, row squad.Sandbox) (*provider, error) {
 	p := s.providers[row.Provider]
 	if p == nil {
 		return nil, squad.Errorf(squad.CodeUnavailable, "sandbox %s belongs to provider %q, which is not configured here", row.ID, row.Provider)
 	}
-	if row.Node != p.Node {
-		return nil, squad.Errorf(squad.CodeUnavailable, "sandbox %s runs on node %q; ask there", row.ID, row.Node)
+	if row.Node == p.Node || row.Status.Final() {
+		return p, nil
 	}
-	return p, nil
+	return s.peer(ctx, p, row)
 }
 
 // own reads a sandbox that is the actor's to use.

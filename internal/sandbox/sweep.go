@@ -23,7 +23,10 @@ type Report struct {
 
 // sweepAll sweeps every provider, and prunes old rows.
 func (s *Service) sweepAll(ctx context.Context) {
-	for name := range s.providers {
+	for name, p := range s.providers {
+		if err := s.dropLost(ctx, p); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "look for lost nodes", "provider", name, "error", err)
+		}
 		report, err := s.Sweep(ctx, name)
 		switch {
 		case ctx.Err() != nil:

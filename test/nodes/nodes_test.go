@@ -1,0 +1,248 @@
+// Package nodes runs several servers on one PostgreSQL, kills one of them while its
+// executions work, and counts afterwards: each task must have one branch, one pull
+// request and the right commits, and the event log no gap.
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	squad "agentsquad"
+	"agentsquad/client"
+	"agentsquad/internal/pgtest"
+)
+
+// asks stores something and asks; after the answer it works for some seconds.
+const asks = `if [ ! -e first.txt ]; then
+  echo "$SQUAD_TASK_NUMBER" > first.txt
+  echo '{"squad":"question","text":"Shall I go on?"}'
+  exit 0
+fi
+for i in $(seq 1 60); do echo "line $i"; sleep 0.1; done
+echo "$SQUAD_TASK_NUMBER" > second.txt`
+
+// cluster is two nodes on one database, and a third machine that rents them sandboxes.
+type cluster struct {
+	t     *testing.T
+	host  *server
+	nodes []*server
+	repos string // the folder that the nodes share
+	url   string // of the database
+	crews []*crew
+}
+
+// crew is a squad with its tasks, all with sandboxes of one provider.
+type crew struct {
+	provider string
+	squad    squad.Squad
+	repo     squad.Repository
+	member   squad.Member
+	tasks    []squad.Task
+	before   map[string]squad.Execution // by task: what ran when the node was killed
+	boxes    map[string]squad.Sandbox   // by task
+}
+
+func TestNodes_AnotherNodeGoesOnWhenOneIsKilled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.refuseStrangers()
+	seen := c.follow(c.nodes[0], c.nodes[1])
+	for _, provider := range []string{"local", "e2b"} {
+		c.crews = append(c.crews, c.seed(provider, 4))
+	}
+	c.runToQuestion()
+	c.answer()
+	victim, survivor := c.pickVictim()
+	t.Logf("killing %s", victim.name)
+	victim.kill()
+	c.await(survivor, 90*time.Second, "come to review", func(k squad.Task) bool { return k.Status == squad.TaskInReview })
+	for _, w := range c.crews {
+		c.check(survivor, victim, w)
+	}
+	c.checkEvents(survivor, seen[survivor])
+	c.endAll(survivor)
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{t: t, url: pgtest.URL(t), repos: filepath.Join(folder(t), "repos")}
+	host := newServer(t, "host")
+	a := newServer(t, "a", c.env(host, "a")...)
+	b := newServer(t, "b", c.env(host, "b")...)
+	host.cmd.Args = append(host.cmd.Args, "--internal-url", "http://"+a.address+",http://"+b.address)
+	host.start()
+	key, err := host.CreateToken(t.Context(), squad.NewToken{Kind: squad.TokenE2B, Name: "cluster"})
+	must(t, err)
+	a.cmd.Env = append(a.cmd.Env, "E2B_API_KEY="+key.Secret)
+	b.cmd.Env = append(b.cmd.Env, "E2B_API_KEY="+key.Secret)
+	a.start()
+	copyKey(t, a, b)
+	b.start()
+	c.host, c.nodes = host, []*server{a, b}
+	return c
+}
+
+// env are the settings of a node.
+func (c *cluster) env(host *server, name string) []string {
+	return []string{
+		"DATABASE_URL=" + c.url, "SQUAD_NODE=" + name, "SQUAD_REPOS=" + c.repos,
+		"E2B_API_URL=http://" + host.address, "E2B_SANDBOX_URL=http://" + host.address,
+		"E2B_TEMPLATE_ID=base", "SQUAD_GATEWAY_URL=http://squad.internal",
+	}
+}
+
+func copyKey(t *testing.T, from, to *server) {
+	t.Helper()
+	key, err := os.ReadFile(filepath.Join(from.data, "key"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(to.data, "key"), key, 0o600))
+}
+
+// refuseStrangers starts nodes that lack what the others share: they say so.
+func (c *cluster) refuseStrangers() {
+	c.t.Helper()
+	strange := newServer(c.t, "c", "DATABASE_URL="+c.url, "SQUAD_NODE=c", "SQUAD_REPOS="+c.repos)
+	if said := strange.refused(); !strings.Contains(said, "sealed with a key that") {
+		c.t.Errorf("a node with another key says: %s", said)
+	}
+	apart := newServer(c.t, "d", "DATABASE_URL="+c.url, "SQUAD_NODE=d")
+	copyKey(c.t, c.nodes[0], apart)
+	if said := apart.refused(); !strings.Contains(said, "several nodes must share it") {
+		c.t.Errorf("a node with a folder of its own says: %s", said)
+	}
+	twin := newServer(c.t, "a again", "DATABASE_URL="+c.url, "SQUAD_NODE=a", "SQUAD_REPOS="+c.repos)
+	if said := twin.refused(); !strings.Contains(said, `is named "a"`) {
+		c.t.Errorf("a second node of one name says: %s", said)
+	}
+}
+
+// follow reads the whole stream of each server.
+func (c *cluster) follow(servers ...*server) map[*server]chan int64 {
+	seen := map[*server]chan int64{}
+	from := int64(0)
+	for _, s := range servers {
+		ch := make(chan int64, 100_000)
+		seen[s] = ch
+		go func() {
+			for e, err := range s.Events(c.t.Context(), client.EventQuery{After: &from}) {
+				if err != nil {
+					return
+				}
+				ch <- e.Seq
+			}
+		}()
+	}
+	return seen
+}
+
+func (c *cluster) seed(provider string, n int) *crew {
+	c.t.Helper()
+	ctx, a := c.t.Context(), c.nodes[0]
+	source := c.t.TempDir()
+	sh(c.t, source, "git init -q -b main && echo hello > README.md && git add . && git -c user.name=A -c user.email=a@b.c commit -qm 'docs: begin'")
+	w := &crew{provider: provider, before: map[string]squad.Execution{}, boxes: map[string]squad.Sandbox{}}
+	var err error
+	w.squad, err = a.CreateSquad(ctx, squad.NewSquad{Name: "Crew " + provider, Config: squad.SquadConfig{Provider: provider}})
+	must(c.t, err)
+	w.repo, err = a.CreateRepository(ctx, squad.NewRepository{SquadID: w.squad.ID, Name: "hello", ImportPath: source})
+	must(c.t, err)
+	w.member, err = a.CreateMember(ctx, squad.NewMember{SquadID: w.squad.ID, Name: "Ada", Role: "developer", Config: squad.MemberConfig{
+		Agent: squad.AgentCommand, Command: asks, MaxRunning: n,
+	}})
+	must(c.t, err)
+	for i := range n {
+		k, err := c.nodes[i%2].CreateTask(ctx, squad.NewTask{SquadID: w.squad.ID, RepositoryID: w.repo.ID, AssigneeID: w.member.ID, Title: fmt.Sprintf("Write file %d", i+1)})
+		must(c.t, err)
+		w.tasks = append(w.tasks, k)
+	}
+	return w
+}
+
+// runToQuestion starts every task, half of them through each node.
+func (c *cluster) runToQuestion() {
+	c.t.Helper()
+	for _, w := range c.crews {
+		for i, k := range w.tasks {
+			_, err := c.nodes[i%2].RunTask(c.t.Context(), k.ID, squad.RunOptions{})
+			must(c.t, err)
+		}
+	}
+	c.await(c.nodes[0], 90*time.Second, "ask", func(k squad.Task) bool {
+		e, err := c.nodes[0].Execution(c.t.Context(), k.ExecutionID)
+		return err == nil && e.Status == squad.ExecutionWaiting && e.Liveness.State == "person"
+	})
+}
+
+// answer lets all go on, and waits until all of them are at work again.
+func (c *cluster) answer() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	for _, w := range c.crews {
+		for i, k := range w.tasks {
+			_, err := c.nodes[i%2].NudgeTask(ctx, k.ID, "Yes, go on.")
+			must(c.t, err)
+		}
+	}
+	c.await(c.nodes[0], 60*time.Second, "be at work again", func(k squad.Task) bool {
+		from := int64(0)
+		for _, err := range c.nodes[0].StoredEvents(ctx, client.EventQuery{ExecutionID: k.ExecutionID, Types: []squad.EventType{squad.EventLog}, After: &from}) {
+			return err == nil
+		}
+		return false
+	})
+	for _, w := range c.crews {
+		for _, k := range w.tasks {
+			now, err := c.nodes[0].Task(ctx, k.ID)
+			must(c.t, err)
+			e, err := c.nodes[0].Execution(ctx, now.ExecutionID)
+			must(c.t, err)
+			sb, err := c.nodes[0].Sandbox(ctx, e.SandboxID)
+			must(c.t, err)
+			w.before[k.ID], w.boxes[k.ID] = e, sb
+		}
+	}
+}
+
+// pickVictim is the node with more sandboxes on its own machine.
+func (c *cluster) pickVictim() (victim, survivor *server) {
+	count := map[string]int{}
+	for _, sb := range c.crews[0].boxes {
+		count[sb.Node]++
+	}
+	c.t.Logf("local sandboxes by node: %v", count)
+	for _, s := range c.nodes {
+		if !strings.Contains(s.log.String(), `"msg":"sandbox made"`) {
+			c.t.Errorf("the work was not shared: node %s did nothing", s.name)
+		}
+	}
+	if count["a"] > count["b"] {
+		return c.nodes[0], c.nodes[1]
+	}
+	return c.nodes[1], c.nodes[0]
+}
+
+func (c *cluster) await(s *server, limit time.Duration, what string, ok func(squad.Task) bool) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+	defer cancel()
+	for _, w := range c.crews {
+		for _, k := range w.tasks {
+			for {
+				now, err := s.Task(ctx, k.ID)
+				if err == nil && ok(now) {
+					break
+				}
+				if ctx.Err() != nil {
+					now, _ = s.Task(c.t.Context(), k.ID)
+					e, _ := s.Execution(c.t.Context(), now.ExecutionID)
+					c.t.Fatalf("%s task #%d did not %s: %s %s %q; execution %s at %s, attempt %d: %s", w.provider, now.Number, what, now.Status, now.Flag, now.Cause, e.Status, e.Step, e.Attempt, e.Error)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+	}
+}
