@@ -10,9 +10,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"gvisor.dev/gvisor/runsc/cli/maincli"
+
+	"agentsquad/internal/gvisor/reexec/filter"
 )
 
 // SelfExe is how runsc names its own program when it starts its helpers.
@@ -49,6 +53,13 @@ func Dispatch() {
 		os.Exit(rootlessRestore())
 	}
 	os.Args = adjustBoot(os.Args)
+	if slices.Contains(os.Args, "boot") || slices.Contains(os.Args, "gofer") {
+		if err := filter.Register(); err != nil { // slower, and as safe
+			fmt.Fprintln(os.Stderr, err)
+		}
+	} else {
+		debug.SetGCPercent(-1) // it lives for a moment
+	}
 	maincli.Main()
 	os.Exit(0)
 }

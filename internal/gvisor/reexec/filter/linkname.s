@@ -1,0 +1,1 @@
+// Functions without bodies are allowed in a package that has a file of assembly.
