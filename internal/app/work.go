@@ -72,7 +72,7 @@ func (a *App) buildRunner(context.Context) error {
 		Store: a.store, Events: a.events, Life: a.life, Flows: r.work.flows, Sandboxes: r.sandboxes, Forges: r.forges, Git: r.git, Log: a.log,
 		Gateway: &runner.Outward{Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: first(a.cfg.GatewayURL, a.cfg.PublicURL), Token: a.sandboxToken},
 		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}, squad.AgentACP: agent.ACP{}, squad.AgentLLM: a.builtIn()},
-		Owner:   a.cfg.Node + "/" + r.owner, Limits: runner.Limits{Running: a.cfg.MaxRunning},
+		Owner:   a.cfg.Node + "/" + r.owner, Limits: runner.Limits{Running: a.cfg.MaxRunning, Warm: min(max(1, a.cfg.PoolMin), a.cfg.PoolMax)},
 	})
 	// Webhooks may not reach us: open pull requests are read now and then, by one node.
 	r.work.flows.Every("poll forges", pollForges, r.forges.Poll)

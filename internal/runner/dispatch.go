@@ -89,6 +89,7 @@ func (r *Runner) act(ctx context.Context, tx *store.Tx, e squad.Event) error {
 	switch e.Type {
 	case squad.EventPRMerged:
 		r.cfg.Gateway.Look() // the base moved under everybody else
+		r.move()
 		return r.wakeTask(ctx, tx, e.TaskID, wake{Kind: "merged"})
 	case squad.EventPRClosed:
 		return r.wakeTask(ctx, tx, e.TaskID, wake{Kind: "closed", Reason: "the pull request was closed"})

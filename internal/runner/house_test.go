@@ -57,7 +57,7 @@ type house struct {
 	repo   squad.Repository
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T, limit ...func(*runner.Limits)) *house {
 	t.Helper()
 	h := &house{t: t, data: t.TempDir()}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -85,12 +85,16 @@ func newHouse(t *testing.T) *house {
 		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: filepath.Join(h.data, "mirrors"), Runner: hostGit, Log: log}),
 	})
 	theGate.Store(gate)
+	limits := runner.Limits{PerMember: 10}
+	for _, set := range limit {
+		set(&limits)
+	}
 	flows := flow.New(flow.Config{Store: h.store, Log: log})
 	h.runner = runner.New(runner.Config{
 		Store: h.store, Events: h.events, Life: h.life, Flows: flows, Sandboxes: h.boxes, Forges: h.forges, Git: hostGit, Log: log,
 		Gateway: &runner.Outward{Gateway: gate, Git: hostGit, Default: "local"},
 		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}},
-		Limits:  runner.Limits{PerMember: 10},
+		Limits:  limits,
 	})
 	done := make(chan struct{}, 5)
 	for _, work := range []func(context.Context) error{server.Run, h.boxes.Run, flows.Run, gate.Run, h.runner.Work} {

@@ -25,6 +25,7 @@ type Sandboxes interface {
 	Pause(ctx context.Context, actor squad.Actor, id string) (squad.Sandbox, error)
 	Resume(ctx context.Context, actor squad.Actor, id string) (squad.Sandbox, error)
 	Destroy(ctx context.Context, actor squad.Actor, id string) error
+	Prewarm(ctx context.Context, spec sandbox.PoolSpec, n int) error
 	RecordGit(ctx context.Context, row squad.Sandbox, op *squad.GitOperation, progress squad.GitProgress) error
 }
 
@@ -86,6 +87,9 @@ type Limits struct {
 	TurnTimeout time.Duration // longest turn of a member that sets none; default 2 h
 	ReviewWait  time.Duration // how long an execution waits for a review; default 14 days
 	Attempts    int           // tries of a squad that sets none; default 3
+	// Warm sandboxes wait for each branch that was worked from in the last hour; 0
+	// means none.
+	Warm int
 }
 
 // Runner runs executions. It is safe for concurrent use.
@@ -93,6 +97,7 @@ type Runner struct {
 	cfg       Config
 	checkouts git.Checkouts
 	bell      chan struct{} // rings when the queue may have moved
+	moved     chan struct{} // rings when a base may have moved
 
 	mu    sync.Mutex
 	turns map[string]*liveTurn // by execution: turns that this node drives now
@@ -104,7 +109,7 @@ func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Runner{cfg: cfg, bell: make(chan struct{}, 1), turns: map[string]*liveTurn{}}
+	r := &Runner{cfg: cfg, bell: make(chan struct{}, 1), moved: make(chan struct{}, 1), turns: map[string]*liveTurn{}}
 	cfg.Flows.Register(flowExecution, 1, r.execute)
 	cfg.Flows.Register(flowCleanup, 1, r.cleanup)
 	cfg.Flows.OnEnd(flowExecution, r.ended)
@@ -135,6 +140,7 @@ func (r *Runner) Work(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { r.keepPromoting(ctx) })
 	group.Go(func() { r.dispatch(ctx) })
+	group.Go(func() { r.keepWarm(ctx) })
 	group.Wait()
 	return nil
 }
