@@ -52,13 +52,7 @@ func (b *budget) wait(key string) time.Duration {
 // note reads the limits from an answer: Retry-After of a refusal (a secondary limit
 // of GitHub), or a count that has come to its end.
 func (b *budget) note(key string, resp *http.Response) {
-	var wait time.Duration
-	h := resp.Header
-	if resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests {
-		if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil {
-			wait = time.Duration(s) * time.Second
-		}
-	}
+	wait, h := retryAfter(resp), resp.Header
 	if h.Get("X-Ratelimit-Remaining") == "0" {
 		if at, err := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); err == nil {
 			wait = max(wait, time.Unix(at, 0).Sub(b.now()))
@@ -76,4 +70,13 @@ func (b *budget) note(key string, resp *http.Response) {
 		}
 	}
 	b.until[key] = now.Add(min(wait, maxWait))
+}
+
+// retryAfter is how long a refusal asks us to wait, 0 where it does not.
+func retryAfter(resp *http.Response) time.Duration {
+	s, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || resp.StatusCode != http.StatusForbidden && resp.StatusCode != http.StatusTooManyRequests {
+		return 0
+	}
+	return time.Duration(s) * time.Second
 }

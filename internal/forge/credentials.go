@@ -3,9 +3,11 @@ package forge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 
@@ -22,7 +24,7 @@ type Credentials struct {
 	env   map[string]string // provider → secret, from the server's configuration
 
 	mu   sync.Mutex
-	apps map[string]*appToken // by credential
+	apps map[string]*appToken // by credential and API
 }
 
 type appToken struct {
@@ -70,7 +72,7 @@ func (c *Credentials) Token(ctx context.Context, repo squad.Repository) (string,
 		return c.env[string(repo.Forge)], nil
 	}
 	if cred.Kind == squad.CredentialGitHubApp {
-		return c.installationToken(ctx, cred, repo.APIURL)
+		return c.installationToken(ctx, cred, gitHubAPI(repo))
 	}
 	secret, err := c.open(ctx, cred.ID)
 	return string(secret), err
@@ -104,6 +106,9 @@ func (c *Credentials) WebhookSecret(ctx context.Context, repo squad.Repository) 
 func (c *Credentials) find(ctx context.Context, id, squadID, provider string, kinds ...squad.CredentialKind) (squad.Credential, bool, error) {
 	if id != "" {
 		cred, err := c.store.Credential(ctx, id)
+		if err == nil && !fits(cred, provider, kinds) {
+			err = squad.Errorf(squad.CodeInvalid, "the credential %q is a %s for %q, and cannot be used with %s", cred.Name, cred.Kind, cred.Provider, provider)
+		}
 		return cred, err == nil, err
 	}
 	all, err := c.store.Credentials(ctx, store.CredentialFilter{})
@@ -182,31 +187,39 @@ func (c *Credentials) Reseal(ctx context.Context) (int, error) {
 }
 
 // installationToken mints (or takes from the cache) a GitHub App's short-lived
-// token. The transport keeps it and renews it before it ends.
-func (c *Credentials) installationToken(ctx context.Context, cred squad.Credential, apiURL string) (string, error) {
+// token. The transport keeps it and renews it before it ends. api is the address of
+// the API, "" for github.com's.
+func (c *Credentials) installationToken(ctx context.Context, cred squad.Credential, api string) (string, error) {
 	sealed, err := c.store.SealedCredential(ctx, cred.ID)
 	if err != nil {
 		return "", err
 	}
+	key := cred.ID + " " + api
 	c.mu.Lock()
-	app := c.apps[cred.ID]
+	app := c.apps[key]
 	c.mu.Unlock()
 	if app == nil || app.sealed != string(sealed) {
-		if app, err = c.openApp(cred.ID, sealed, apiURL); err != nil {
+		if app, err = c.openApp(cred.ID, sealed, api); err != nil {
 			return "", err
 		}
 		c.mu.Lock()
-		c.apps[cred.ID] = app
+		c.apps[key] = app
 		c.mu.Unlock()
 	}
 	token, err := app.transport.Token(ctx)
-	if err != nil {
-		return "", squad.Wrap(squad.CodeProvider, err, "GitHub did not give the app %q a token: check app id, installation and key", cred.Name)
+	if err == nil {
+		return token, nil
 	}
-	return token, nil
+	code := squad.CodeProvider
+	var answer *ghinstallation.HTTPError
+	if errors.As(err, &answer) && answer.Response != nil {
+		answer.Response.Body.Close()
+		code = codeOfStatus(answer.Response.StatusCode, "")
+	}
+	return "", squad.Wrap(code, err, "GitHub did not give the app %q a token: check app id, installation and key", cred.Name)
 }
 
-func (c *Credentials) openApp(id string, sealed []byte, apiURL string) (*appToken, error) {
+func (c *Credentials) openApp(id string, sealed []byte, api string) (*appToken, error) {
 	secret, err := c.vault.Open(id, sealed)
 	if err != nil {
 		return nil, err
@@ -219,8 +232,9 @@ func (c *Credentials) openApp(id string, sealed []byte, apiURL string) (*appToke
 	if err != nil {
 		return nil, squad.Errorf(squad.CodeInvalid, "the private key of the GitHub App is not a PEM key")
 	}
-	if apiURL != "" {
-		transport.BaseURL = apiURL
+	transport.Client = &http.Client{Timeout: 60 * time.Second}
+	if api != "" {
+		transport.BaseURL = api
 	}
 	return &appToken{sealed: string(sealed), transport: transport}, nil
 }

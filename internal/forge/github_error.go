@@ -55,6 +55,11 @@ func gitHubError(err error, doing string) error {
 	if !errors.As(err, &answer) || answer.Response == nil {
 		return remoteError(0, err, "GitHub", doing)
 	}
+	if wait := retryAfter(answer.Response); wait > 0 { // whatever the words: the client knows some of them
+		e := squad.Wrap(squad.CodeQuota, err, "%s: GitHub says %q", doing, detail(answer))
+		e.RetryAfter = wait
+		return e
+	}
 	return squad.Wrap(codeOfStatus(answer.Response.StatusCode, answer.Message+fmt.Sprint(answer.Errors)), err, "%s: GitHub says %q", doing, detail(answer))
 }
 

@@ -3,6 +3,7 @@ package forge_test
 import (
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -235,3 +236,5 @@ func wants(t *testing.T, what string, err error, code squad.Code, words ...strin
 		}
 	}
 }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -5,12 +5,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	squad "agentsquad"
 	"agentsquad/internal/store"
@@ -18,18 +20,6 @@ import (
 
 // maxHook bounds a delivery; GitHub sends 25 MB at most.
 const maxHook = 25 << 20
-
-// Hook is what a delivery says, in our words.
-type Hook struct {
-	Kind   string // pull, issue, push or ""
-	Number int64  // of the pull request or issue
-	Action string
-	Label  string // that was set on an issue
-	Title  string
-	Body   string
-	Author string
-	Branch string // that was pushed
-}
 
 // Webhooks receives what forges tell us. Each delivery's signature is checked
 // against the repository's shared secret, and each is handled once. A delivery is a
@@ -73,6 +63,10 @@ func (h *Webhooks) receive(r *http.Request) (int, string) {
 	if delivery == "" {
 		return http.StatusBadRequest, "X-GitHub-Delivery is missing"
 	}
+	hook, err := parseHook(r.Header.Get("X-Github-Event"), payload(r, body))
+	if err != nil {
+		return http.StatusBadRequest, "delivery is not JSON"
+	}
 	fresh := false
 	err = h.service.cfg.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		fresh, err = tx.SeeWebhook(ctx, repo.ID, delivery)
@@ -85,16 +79,35 @@ func (h *Webhooks) receive(r *http.Request) (int, string) {
 	if !fresh {
 		return http.StatusOK, "seen before"
 	}
-	hook, err := parseHook(r.Header.Get("X-Github-Event"), body)
-	if err != nil {
-		return http.StatusBadRequest, "delivery is not JSON"
-	}
+	// A forge waits some seconds only, and does not send again by itself: what was
+	// begun is brought to its end though nobody listens.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handleTimeout)
+	defer cancel()
 	if err := h.handle(ctx, repo, hook); err != nil {
-		// The delivery counts as seen: polling brings what it would have brought.
 		log.WarnContext(ctx, "handle webhook", "repository_id", repo.ID, "kind", hook.Kind, "error", err)
-		return http.StatusAccepted, "noted; it will be read later"
+		err := h.service.cfg.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.UnseeWebhook(ctx, repo.ID, delivery) })
+		if err != nil {
+			log.ErrorContext(ctx, "forget webhook", "repository_id", repo.ID, "error", err)
+		}
+		return http.StatusServiceUnavailable, "could not be handled now; send it again"
 	}
 	return http.StatusOK, "handled"
+}
+
+// handleTimeout bounds what one delivery may cause.
+const handleTimeout = time.Minute
+
+// payload is the JSON of a delivery, which GitHub sends in a form unless told
+// otherwise. The signature is over the body as it came.
+func payload(r *http.Request, body []byte) []byte {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/x-www-form-urlencoded" {
+		return body
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil
+	}
+	return []byte(form.Get("payload"))
 }
 
 func signed(body []byte, secret, header string) bool {
@@ -109,82 +122,6 @@ func signed(body []byte, secret, header string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	return hmac.Equal(sum, mac.Sum(nil))
-}
-
-// parseHook reads the parts that GitHub's and Gitea's payloads share.
-func parseHook(event string, body []byte) (Hook, error) {
-	var p struct {
-		Action string `json:"action"`
-		Ref    string `json:"ref"`
-		Number int64  `json:"number"`
-		Pull   *struct {
-			Number int64 `json:"number"`
-		} `json:"pull_request"`
-		Issue *struct {
-			Number int64            `json:"number"`
-			Title  string           `json:"title"`
-			Body   string           `json:"body"`
-			Pull   *json.RawMessage `json:"pull_request"`
-			Labels []struct {
-				Name string `json:"name"`
-			} `json:"labels"`
-			User struct {
-				Login string `json:"login"`
-			} `json:"user"`
-		} `json:"issue"`
-		Label *struct {
-			Name string `json:"name"`
-		} `json:"label"`
-		CheckRun *struct {
-			Pulls []struct {
-				Number int64 `json:"number"`
-			} `json:"pull_requests"`
-		} `json:"check_run"`
-	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		return Hook{}, err
-	}
-	h := Hook{Action: p.Action}
-	switch {
-	case p.Pull != nil:
-		h.Kind, h.Number = "pull", max(p.Pull.Number, p.Number)
-	case p.CheckRun != nil && len(p.CheckRun.Pulls) > 0:
-		h.Kind, h.Number = "pull", p.CheckRun.Pulls[0].Number
-	case p.Issue != nil && p.Issue.Pull != nil:
-		h.Kind, h.Number = "pull", p.Issue.Number
-	case p.Issue != nil:
-		h.Kind, h.Number, h.Title, h.Body, h.Author = "issue", p.Issue.Number, p.Issue.Title, p.Issue.Body, p.Issue.User.Login
-		if p.Label != nil {
-			h.Label = p.Label.Name
-		}
-		for _, l := range p.Issue.Labels { // Gitea names no single label
-			if h.Label == "" || strings.EqualFold(l.Name, squadLabel) {
-				h.Label = l.Name
-			}
-		}
-	case event == "push":
-		h.Kind, h.Branch = "push", strings.TrimPrefix(p.Ref, "refs/heads/")
-	}
-	return h, nil
-}
-
-// squadLabel on an issue makes a task of it.
-const squadLabel = "squad"
-
-func (h *Webhooks) handle(ctx context.Context, repo squad.Repository, hook Hook) error {
-	switch hook.Kind {
-	case "pull":
-		return h.service.Sync(ctx, repo, hook.Number)
-	case "issue":
-		if strings.EqualFold(hook.Label, squadLabel) && h.OnIssue != nil {
-			return h.OnIssue(ctx, repo, hook)
-		}
-	case "push":
-		if h.OnPush != nil {
-			h.OnPush(ctx, repo, hook.Branch)
-		}
-	}
-	return nil
 }
 
 // Sync reads a pull request of ours from its forge. One that is not ours is left
@@ -208,27 +145,23 @@ func (s *Service) Poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	local := map[string]bool{}
+	skip := map[string]bool{} // repositories that are local, or whose forge wants us to wait
 	var errs []error
 	for _, p := range open {
-		isLocal, known := local[p.RepositoryID]
-		if !known {
+		if _, known := skip[p.RepositoryID]; !known {
 			repo, err := s.cfg.Store.Repository(ctx, p.RepositoryID)
 			if err != nil {
 				errs = append(errs, err)
 				continue
 			}
-			isLocal = repo.Forge == squad.ForgeLocal
-			local[p.RepositoryID] = isLocal
+			skip[p.RepositoryID] = repo.Forge == squad.ForgeLocal
 		}
-		if isLocal {
+		if skip[p.RepositoryID] {
 			continue
 		}
 		if _, err := s.Refresh(ctx, squad.System(), p.ID); err != nil {
 			errs = append(errs, err)
-			if squad.CodeOf(err) == squad.CodeQuota {
-				break
-			}
+			skip[p.RepositoryID] = squad.CodeOf(err) == squad.CodeQuota
 		}
 	}
 	return errors.Join(errs...)

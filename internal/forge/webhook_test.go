@@ -6,13 +6,16 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	squad "agentsquad"
 	"agentsquad/internal/forge"
+	"agentsquad/internal/forge/githubtest"
 	"agentsquad/internal/git"
 	"agentsquad/internal/store"
 )
@@ -106,8 +109,62 @@ func TestWebhooks_LabelledIssueBecomesATask(t *testing.T) {
 	if got.Number != 0 {
 		t.Errorf("another label was taken: %+v", got)
 	}
+	deliver(h, path, "d-3", "issues", `{"action":"unlabeled","issue":{"number":4,"title":"no","labels":[]},"label":{"name":"squad"}}`, hookSecret)
+	deliver(h, path, "d-4", "issues", `{"action":"labeled","issue":{"number":4,"title":"no","labels":[{"name":"squad"},{"name":"bug"}]},"label":{"name":"bug"}}`, hookSecret)
+	deliver(h, path, "d-5", "issue_comment", `{"action":"created","issue":{"number":4,"title":"no","labels":[{"name":"squad"}]}}`, hookSecret)
+	if got.Number != 0 {
+		t.Errorf("taken though the label was not just set: %+v", got)
+	}
 	deliver(h, path, "d-2", "issues", `{"action":"labeled","issue":{"number":5,"title":"Fix it","body":"please","labels":[{"name":"squad"}]},"label":{"name":"squad"}}`, hookSecret)
 	if got.Number != 5 || got.Title != "Fix it" {
 		t.Errorf("hook %+v", got)
+	}
+}
+
+// A delivery that could not be handled counts when it is sent again.
+func TestWebhooks_FailedDeliveryMayBeSentAgain(t *testing.T) {
+	t.Parallel()
+	h, repo := hookHouse(t)
+	tries := 0
+	h.OnIssue = func(context.Context, squad.Repository, forge.Hook) error {
+		if tries++; tries == 1 {
+			return errors.New("the database is away")
+		}
+		return nil
+	}
+	path, body := "/api/v1/webhooks/github/"+repo.ID, `{"action":"opened","issue":{"number":5,"title":"Fix it","labels":[{"name":"Squad"}]}}`
+	for i, want := range []int{http.StatusServiceUnavailable, http.StatusOK, http.StatusOK} {
+		if code := deliver(h, path, "d-1", "issues", body, hookSecret); code != want {
+			t.Errorf("try %d: status %d", i, code)
+		}
+	}
+	if tries != 2 {
+		t.Errorf("handled %d times", tries)
+	}
+}
+
+// GitHub's own examples, all of them: none is refused, and those that concern us
+// are understood.
+func TestWebhooks_GitHubsExamplesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	h, repo := hookHouse(t)
+	pushed, issues := 0, 0
+	h.OnPush = func(context.Context, squad.Repository, string) { pushed++ }
+	h.OnIssue = func(context.Context, squad.Repository, forge.Hook) error { issues++; return nil }
+	for i, e := range githubtest.Examples(t) {
+		id := strconv.Itoa(i)
+		if code := deliver(h, "/api/v1/webhooks/github/"+repo.ID, id, e.Event, string(e.Payload), hookSecret); code != http.StatusOK {
+			t.Errorf("%s: status %d", e.Event, code)
+		}
+		hook, err := forge.ParseHook(e.Event, e.Payload)
+		want := map[string]string{
+			"pull_request": "pull", "pull_request_review": "pull", "pull_request_review_comment": "pull", "status": "checks", "check_run": "checks", "check_suite": "checks",
+		}[e.Event]
+		if err != nil || want != "" && hook.Kind != want || hook.Kind == "pull" && hook.Number == 0 || hook.Kind == "checks" && len(hook.SHA) != 40 {
+			t.Errorf("%s: %+v, %v", e.Event, hook, err)
+		}
+	}
+	if pushed == 0 || issues != 0 {
+		t.Errorf("%d pushes of branches, %d issues", pushed, issues)
 	}
 }

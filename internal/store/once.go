@@ -21,6 +21,15 @@ func (tx *Tx) SeeWebhook(ctx context.Context, source, deliveryID string) (firstT
 	return n == 1, nil
 }
 
+// UnseeWebhook drops the note of a delivery that could not be handled, so that it
+// counts when it is sent again.
+func (tx *Tx) UnseeWebhook(ctx context.Context, source, deliveryID string) error {
+	if _, err := tx.exec(ctx, `DELETE FROM webhooks_seen WHERE source = $1 AND delivery_id = $2`, clean(source), clean(deliveryID)); err != nil {
+		return fmt.Errorf("forget webhook: %w", err)
+	}
+	return nil
+}
+
 // ForgetOnce drops notes of webhooks and idempotency keys older than before.
 func (tx *Tx) ForgetOnce(ctx context.Context, before time.Time) error {
 	_, err := tx.exec(ctx, `DELETE FROM webhooks_seen WHERE at < $1`, before.UnixMicro())

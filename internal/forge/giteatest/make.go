@@ -65,3 +65,15 @@ func (s *Server) Collaborator(t testing.TB, repo string, p Person, permission st
 func (s *Server) CloneURL(repo, token string) string {
 	return "http://squad:" + token + "@" + s.URL[len("http://"):] + "/" + repo + ".git"
 }
+
+// Hook sends all that happens to a repository to an address, signed.
+func (s *Server) Hook(t testing.TB, repo, address, secret string) {
+	t.Helper()
+	s.Call(t, http.MethodPost, "/repos/"+repo+"/hooks", s.Token, map[string]any{
+		"type": "gitea", "active": true, "events": []string{
+			"push", "issues", "issue_label", "issue_comment", "status", "pull_request", "pull_request_comment", "pull_request_sync",
+			"pull_request_review", "pull_request_label",
+		},
+		"config": map[string]string{"url": address, "content_type": "json", "secret": secret},
+	}, nil)
+}

@@ -1,0 +1,4 @@
+package forge
+
+// ParseHook is what a delivery says.
+var ParseHook = parseHook
