@@ -123,6 +123,14 @@ func (c *Client) BuildTemplate(ctx context.Context, in squad.NewTemplate) (squad
 	return act[squad.Template](ctx, c, "/templates", in)
 }
 
+// PutTemplate makes or replaces a template: base, and at /opt/<name> the files of
+// a tar archive. It reads r to its end.
+func (c *Client) PutTemplate(ctx context.Context, name string, r io.Reader) (squad.Template, error) {
+	var out squad.Template
+	err := c.do(ctx, call{method: http.MethodPut, path: at("templates", name), body: r, out: &out})
+	return out, err
+}
+
 // DeleteTemplate deletes a template; sandboxes that stand on it go on.
 func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
 	return c.remove(ctx, at("templates", id))

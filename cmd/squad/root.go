@@ -110,7 +110,7 @@ the data folder. From elsewhere use --url and --token, or SQUAD_URL and SQUAD_TO
 	root.AddGroup(&cobra.Group{ID: "server", Title: "The server:"}, &cobra.Group{ID: "work", Title: "Work:"}, &cobra.Group{ID: "access", Title: "Access:"})
 	for group, commands := range map[string][]*cobra.Command{
 		"server": {newUp(e), newDemo(e), newMCP(e), newDoctor(e), newConfig(e), newVersion(e), newBackup(e), newRestore(e), newOpenAPI(e), newAudit(e)},
-		"work":   {newTask(e), newSquads(e), newMembers(e), newRepos(e), newSandbox(e), newEvents(e), newMessage(e)},
+		"work":   {newTask(e), newSquads(e), newMembers(e), newRepos(e), newSandbox(e), newTemplates(e), newEvents(e), newMessage(e)},
 		"access": {newSignIn(e), newUsers(e), newTokens(e), newKeys(e), newCredentials(e)},
 	} {
 		for _, c := range commands {

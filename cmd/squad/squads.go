@@ -166,6 +166,7 @@ func newMembersCreate(e *env) *cobra.Command {
 	f.StringVar(&agent, "agent", "command", "command, acp or llm")
 	f.StringVar(&in.Config.Preset, "preset", "", "ACP preset: claude, codex, gemini, opencode")
 	f.StringVar(&in.Config.Command, "command", "", "command of a command or ACP agent")
+	f.StringVar(&in.Config.Template, "template", "", "template of its sandboxes; the squad's otherwise")
 	f.StringVar(&in.LLMProvider, "provider", "", "anthropic or openai")
 	f.StringVar(&in.LLMModel, "model", "", "model")
 	f.StringVar(&in.SystemPrompt, "prompt", "", "system prompt")

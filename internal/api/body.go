@@ -17,10 +17,15 @@ const bodyTimeout = 30 * time.Second
 func patient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = &patientBody{ReadCloser: r.Body, ctrl: http.NewResponseController(w), rolling: strings.HasSuffix(r.URL.Path, "/files/content")}
+			r.Body = &patientBody{ReadCloser: r.Body, ctrl: http.NewResponseController(w), rolling: isFile(r.URL.Path)}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isFile says whether the body of a request to this path is a file.
+func isFile(path string) bool {
+	return strings.HasSuffix(path, "/files/content") || strings.HasPrefix(path, "/api/v1/templates/")
 }
 
 // patientBody sets the deadline while it is read and clears it at the end.

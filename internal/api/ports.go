@@ -162,6 +162,8 @@ type Templates interface {
 	Templates(ctx context.Context) ([]squad.Template, error)
 	// BuildTemplate begins a build and does not wait for its end.
 	BuildTemplate(ctx context.Context, req squad.NewTemplate) (squad.Template, error)
+	// AddFolder makes or replaces a template: base, and the files of a tar archive.
+	AddFolder(ctx context.Context, name string, archive io.Reader) (squad.Template, error)
 	DeleteTemplate(ctx context.Context, id string) error
 }
 

@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"context"
+	"io"
+	"strings"
 	"testing"
 
 	"agentsquad"
@@ -17,6 +19,11 @@ func (s *shelf) BuildTemplate(_ context.Context, req squad.NewTemplate) (squad.T
 	row := squad.Template{ID: "t-" + req.Name, Name: req.Name, Status: "building", Provider: "local"}
 	s.rows = append(s.rows, row)
 	return row, nil
+}
+
+func (s *shelf) AddFolder(_ context.Context, name string, archive io.Reader) (squad.Template, error) {
+	data, err := io.ReadAll(archive)
+	return squad.Template{ID: "t-" + name, Name: name, Status: "ready", Provider: "local", SizeBytes: int64(len(data))}, err
 }
 
 func (s *shelf) DeleteTemplate(_ context.Context, id string) error {
@@ -42,6 +49,12 @@ func TestTemplates_AreBuiltAndDeletedByAdministratorsOnly(t *testing.T) {
 	}
 	if _, err := h.admin.BuildTemplate(t.Context(), squad.NewTemplate{Name: "both", Image: "a", Template: "b"}); squad.CodeOf(err) != squad.CodeInvalid {
 		t.Errorf("two origins were taken: %v", err)
+	}
+	if _, err := guest.PutTemplate(t.Context(), "mine", strings.NewReader("x")); squad.CodeOf(err) != squad.CodeForbidden {
+		t.Errorf("a guest added a folder: %v", err)
+	}
+	if put, err := h.admin.PutTemplate(t.Context(), "folder", strings.NewReader("archive")); err != nil || put.Name != "folder" || put.SizeBytes != 7 {
+		t.Errorf("put %+v: %v", put, err)
 	}
 	made, err := h.admin.BuildTemplate(t.Context(), squad.NewTemplate{Name: "tools", Run: []string{"true"}})
 	if err != nil || made.Status != "building" {

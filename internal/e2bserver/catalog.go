@@ -38,7 +38,10 @@ func (s *Server) templateRow(t *template) squad.Template {
 	if n := len(t.Builds); n > 0 {
 		b := t.Builds[n-1]
 		row.Source, row.Image, row.UpdatedAt = "build:"+b.ID, b.Image, cmp.Or(b.FinishedAt, b.CreatedAt)
-		row.Error = b.Reason
+		row.Error, row.SizeBytes = b.Reason, b.SizeBytes
+		if b.SizeBytes > 0 {
+			row.Source = "folder"
+		}
 		if b.Status == buildReady || b.Status == buildError {
 			row.Status = b.Status
 		}

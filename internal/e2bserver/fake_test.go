@@ -72,6 +72,10 @@ func (h *fakeHost) ImportImage(context.Context, e2bserver.ImageSource) (string, 
 	return "", nil, errors.New("the double has no images")
 }
 
+func (h *fakeHost) ImportFolder(context.Context, io.Reader, string, string) (int64, error) {
+	return 0, errors.New("the double has no folders")
+}
+
 func (h *fakeHost) RemoveTemplate(_ context.Context, name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,6 +2,7 @@ package e2bserver
 
 import (
 	"context"
+	"io"
 	"net"
 	"time"
 
@@ -22,6 +23,9 @@ type Host interface {
 	// ImportImage makes a template from an OCI image and returns its name, which
 	// follows from the content, and what the image says about its processes.
 	ImportImage(ctx context.Context, source ImageSource) (name string, env map[string]string, err error)
+	// ImportFolder makes a template called name of base and a folder at the path
+	// at with the entries of a tar archive, and returns its size.
+	ImportFolder(ctx context.Context, archive io.Reader, at, name string) (int64, error)
 	// RemoveTemplate forgets a template or snapshot. Unknown names are no error.
 	RemoveTemplate(ctx context.Context, name string) error
 }

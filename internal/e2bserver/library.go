@@ -63,6 +63,7 @@ type build struct {
 	Tags       []string          `json:"tags"`
 	CPU        int               `json:"cpu"`
 	MemoryMB   int64             `json:"memory_mb"`
+	SizeBytes  int64             `json:"size_bytes,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 	Workdir    string            `json:"workdir,omitempty"`
 	User       string            `json:"user,omitempty"`

@@ -3,6 +3,7 @@ package e2bserver
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 
 	squad "agentsquad"
@@ -54,6 +55,12 @@ func (h localHost) Templates() ([]string, error) {
 		names = append(names, t.Name)
 	}
 	return names, nil
+}
+
+// ImportFolder implements [Host].
+func (h localHost) ImportFolder(ctx context.Context, archive io.Reader, at, name string) (int64, error) {
+	t, err := h.rt.ImportFolder(ctx, archive, at, name)
+	return t.SizeBytes, err
 }
 
 // RemoveTemplate implements [Host].

@@ -87,9 +87,10 @@ func (w *baseImage) settings() {
 const baseProfile = `# Settings of login shells.
 PATH="` + insidePath + `"
 if [ -d /usr/local/go/bin ]; then PATH="$PATH:/usr/local/go/bin"; fi
+for d in /opt/*/node_modules/.bin /opt/*/bin; do [ -d "$d" ] && PATH="$d:$PATH"; done
 export PATH
 umask 022
 if [ -n "${BASH_VERSION-}" ] && [ -r /etc/bash.bashrc ]; then . /etc/bash.bashrc; fi
 for f in /etc/profile.d/*.sh; do [ -r "$f" ] && . "$f"; done
-unset f
+unset f d
 `

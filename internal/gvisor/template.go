@@ -58,6 +58,10 @@ type Template struct {
 	Source    string         `json:"source,omitempty"` // where it came from, for people
 	SizeBytes int64          `json:"size_bytes"`
 	CreatedAt time.Time      `json:"created_at"`
+	// On is the template that this one stands on with Folders on top; Root is
+	// filled in when it is read.
+	On      string  `json:"on,omitempty"`
+	Folders []Mount `json:"folders,omitempty"`
 	// Of a snapshot: the mounts and limits of the sandbox it was taken from,
 	// the daemon's image and the program of gVisor, all of which a restore needs again.
 	Mounts []Mount `json:"mounts,omitempty"`
@@ -95,6 +99,14 @@ func (r *Runtime) Template(name string) (Template, error) {
 	var t Template
 	if err := json.Unmarshal(data, &t); err != nil {
 		return Template{}, fmt.Errorf("read template %s: %w", name, err)
+	}
+	if t.On != "" && t.On != name {
+		under, err := r.Template(t.On)
+		if err != nil {
+			return Template{}, err
+		}
+		t.Root = under.Root
+		t.Root.Binds = append(append([]Mount{}, under.Root.Binds...), t.Folders...)
 	}
 	return t, nil
 }

@@ -18,10 +18,15 @@ func (r *Runner) makeSandbox(ctx context.Context, s scene, epoch int64) (place, 
 	if err != nil {
 		return p, err
 	}
-	row, err := r.cfg.Sandboxes.Acquire(ctx, sandbox.AcquireRequest{
+	want := sandbox.AcquireRequest{
 		SquadID: s.squad.ID, MemberID: s.member.ID, TaskID: s.task.ID, ExecutionID: s.execution.ID, RepositoryID: s.repo.ID,
 		Template: orElse(s.member.Config.Template, s.squad.Config.Template), Mounts: tree.Mounts, PoolKey: tree.Key, Epoch: epoch,
-	})
+	}
+	row, err := r.cfg.Sandboxes.Acquire(ctx, want)
+	if squad.CodeOf(err) == squad.CodeInvalid && len(want.Mounts) > 0 { // a template that takes no mounts: it is cloned
+		tree, want.Mounts, want.PoolKey = Tree{}, nil, ""
+		row, err = r.cfg.Sandboxes.Acquire(ctx, want)
+	}
 	if err != nil {
 		return p, err
 	}
