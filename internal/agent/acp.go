@@ -37,12 +37,12 @@ exit "$(cat "$1/exit")"`
 
 // Turn implements [Driver].
 func (a ACP) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
-	p, err := presetOf(t.Member)
+	p, err := presetOf(t.Member, t.Env["SQUAD_GATEWAY"])
 	if err != nil {
 		return Result{}, err
 	}
 	dir := runDir(a.Dir, t)
-	for name, text := range p.home(t.Env["SQUAD_GATEWAY"], t.Member.LLMModel) {
+	for name, text := range p.files {
 		if err := t.Box.Write(ctx, name, []byte(text)); err != nil {
 			return Result{}, fmt.Errorf("write settings of agent: %w", err)
 		}

@@ -191,7 +191,7 @@ func TestACP_MissingProgramNamesTheRemedy(t *testing.T) {
 	turn.Box = noWrite{turn.Box}
 	turn.Env["PATH"] = "/usr/bin:/bin"
 	result, err := driver.Turn(t.Context(), turn, agent.NewStream(t.Context(), sink, squad.Event{}, 0))
-	if err != nil || result.Outcome != agent.Failed || !strings.Contains(result.Summary, "npm install -g @google/gemini-cli") {
+	if err != nil || result.Outcome != agent.Failed || !strings.Contains(result.Summary, "npm install --prefix ./agents @google/gemini-cli && squad templates add") {
 		t.Errorf("result %+v, %v", result, err)
 	}
 }

@@ -167,6 +167,9 @@ func commandOf(v any) string {
 	case string:
 		return c
 	case []any:
+		if len(c) == 3 && (c[1] == "-lc" || c[1] == "-c") { // a shell and its line
+			return fmt.Sprint(c[2])
+		}
 		words := make([]string, 0, len(c))
 		for _, w := range c {
 			words = append(words, fmt.Sprint(w))

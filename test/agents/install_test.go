@@ -1,0 +1,64 @@
+package agents
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var installing sync.Mutex // npm does not like company
+
+// installed returns the folder with the npm packages of npm/<name>. They are kept
+// in the user's cache; those that are not always wanted are only installed when
+// SQUAD_AGENTS=all says so.
+func installed(t *testing.T, name string, always bool) string {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the pinned packages are for amd64")
+	}
+	want, err := os.ReadFile(filepath.Join("npm", name, "package.json"))
+	must(t, err)
+	cache, err := os.UserCacheDir()
+	must(t, err)
+	dir := filepath.Join(cache, "agentsquad", fmt.Sprintf("agents-%s-%.12x", name, sha256.Sum256(want)))
+	done := filepath.Join(dir, ".installed")
+	installing.Lock()
+	defer installing.Unlock()
+	if _, err := os.Stat(done); err == nil {
+		return dir
+	}
+	if !always && os.Getenv("SQUAD_AGENTS") != "all" {
+		t.Skipf("%s is not in %s: set SQUAD_AGENTS=all to install it (some hundred MB)", name, dir)
+	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("npm is missing: install Node.js to run real agents")
+	}
+	must(t, os.MkdirAll(dir, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "package.json"), want, 0o644))
+	cmd := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("npm cannot install %s here: %v\n%s", name, err, tail(string(out), 1000))
+	}
+	must(t, os.WriteFile(done, nil, 0o644))
+	return dir
+}
+
+func tail(text string, n int) string { return text[max(0, len(text)-n):] }
+
+// addTemplate makes a template of a folder, as a user does.
+func (s *server) addTemplate(name, dir string) {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), s.bin, "templates", "add", name, dir)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.data, "SQUAD_DATA=" + s.data}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "is ready") {
+		s.t.Fatalf("templates add: %v\n%s", err, out)
+	}
+}
