@@ -21,6 +21,7 @@ type changed struct {
 // lost or gained files (a folder that one side renames and the other adds to).
 type footprint struct {
 	files   map[string]bool
+	blobs   []string // what the files hold now
 	folders map[string]bool
 	lost    map[string]bool
 	gained  map[string]bool
@@ -30,8 +31,11 @@ func newFootprint() *footprint {
 	return &footprint{files: map[string]bool{}, folders: map[string]bool{}, lost: map[string]bool{}, gained: map[string]bool{}}
 }
 
-func (f *footprint) add(status byte, name string) {
+func (f *footprint) add(status byte, blob, name string) {
 	f.files[name] = true
+	if !IsZero(blob) {
+		f.blobs = append(f.blobs, blob)
+	}
 	switch status {
 	case 'D':
 		f.lost[path.Dir(name)] = true
@@ -124,7 +128,7 @@ func diffNames(ctx context.Context, r *Runner, gitDir string, pairs []Pair) (map
 		in.WriteString(trees[p.Ours] + " " + trees[p.Theirs] + "\n")
 	}
 	res, err := r.Run(ctx, Call{
-		Dir: gitDir, Args: []string{"diff-tree", "--stdin", "-r", "-z", "--name-status", "--no-renames"},
+		Dir: gitDir, Args: []string{"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames"},
 		Stdin: strings.NewReader(in.String()), MaxOutput: 256 << 20,
 	})
 	if err != nil {
@@ -141,9 +145,10 @@ func diffNames(ctx context.Context, r *Runner, gitDir string, pairs []Pair) (map
 			byTrees[head] = current
 			w = rest
 		}
-		if len(w) == 1 && current != nil && i+1 < len(words) {
+		// ":<mode> <mode> <blob> <blob> <status>", then the path.
+		if f := strings.Fields(w); len(f) == 5 && w[0] == ':' && current != nil && i+1 < len(words) {
 			i++
-			current.add(w[0], words[i])
+			current.add(f[4][0], f[3], words[i])
 		}
 	}
 	out := map[Pair]*footprint{}

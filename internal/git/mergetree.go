@@ -53,7 +53,7 @@ func MergeTree(ctx context.Context, r *Runner, dir string, env []string, pairs [
 	}
 	config := []string{"merge.conflictStyle=merge"}
 	if len(env) > 0 {
-		config = append(config, "core.looseCompression=0") // thrown away soon
+		config = append(config, "core.looseCompression=0", "core.fsync=none") // thrown away soon
 	}
 	res, err := r.Run(ctx, Call{
 		Dir: dir, Env: env, Args: []string{"merge-tree", "--write-tree", "--allow-unrelated-histories", "--stdin"},

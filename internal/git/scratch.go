@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Scratch is a place for objects that may be thrown away: git run with its Env
@@ -24,7 +26,40 @@ func NewScratch(gitDir string) (*Scratch, error) {
 	if err := os.MkdirAll(parent, 0o750); err != nil {
 		return nil, fmt.Errorf("make scratch: %w", err)
 	}
-	dir, err := os.MkdirTemp(parent, "objects-")
+	return scratchIn(parent, "objects-", gitDir)
+}
+
+var errNoMemoryScratch = errors.New("no scratch in memory")
+
+const (
+	memoryFolder = "/dev/shm"
+	memoryPrefix = "squad-objects-"
+	memoryNeeded = 1 << 30 // free, or it is not touched
+)
+
+// newMemoryScratch makes a scratch whose objects are never kept in memory, where the
+// machine has a folder there with room. It is removed by Close; what a killed server
+// left is removed by the next.
+func newMemoryScratch(gitDir string) (*Scratch, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(memoryFolder, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < memoryNeeded {
+		return nil, errNoMemoryScratch
+	}
+	old, err := filepath.Glob(filepath.Join(memoryFolder, memoryPrefix+"*"))
+	if err != nil {
+		return nil, fmt.Errorf("look for old scratches: %w", err)
+	}
+	for _, dir := range old {
+		var st unix.Stat_t
+		if unix.Lstat(dir, &st) == nil && int(st.Uid) == os.Geteuid() && time.Since(time.Unix(st.Mtim.Unix())) > time.Hour {
+			os.RemoveAll(dir)
+		}
+	}
+	return scratchIn(memoryFolder, memoryPrefix, gitDir)
+}
+
+func scratchIn(parent, prefix, gitDir string) (*Scratch, error) {
+	dir, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("make scratch: %w", err)
 	}
