@@ -52,6 +52,7 @@ func describe(version string) huma.Config {
 
 // document fixes the OpenAPI document and renders its page, once.
 func (s *Server) document(api huma.API) error {
+	optionalBodies(api.OpenAPI())
 	var err error
 	if s.openAPI, err = json.Marshal(api.OpenAPI()); err != nil {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
@@ -66,6 +67,22 @@ func (s *Server) document(api huma.API) error {
 	}
 	s.docs = out.Bytes()
 	return nil
+}
+
+// optionalBodies says of posts without a required field that they need no body.
+func optionalBodies(doc *huma.OpenAPI) {
+	for _, item := range doc.Paths {
+		if item.Post == nil || item.Post.RequestBody == nil {
+			continue
+		}
+		for _, media := range item.Post.RequestBody.Content {
+			schema := media.Schema
+			if schema != nil && schema.Ref != "" {
+				schema = doc.Components.Schemas.SchemaFromRef(schema.Ref)
+			}
+			item.Post.RequestBody.Required = schema == nil || len(schema.Required) > 0
+		}
+	}
 }
 
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) {

@@ -178,3 +178,19 @@ func problem(t testing.TB, body string) api.Problem {
 	}
 	return p
 }
+
+type answer struct {
+	status int
+	text   string
+}
+
+// ask sends a request with the given token and body; empty ones are left out.
+func (h *house) ask(method, path, token string, body []byte) answer {
+	h.t.Helper()
+	header := http.Header{}
+	if token != "" {
+		header = bearer(token)
+	}
+	resp, text := h.request(method, path, string(body), header)
+	return answer{resp.StatusCode, text}
+}

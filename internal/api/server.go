@@ -118,7 +118,7 @@ func (s *Server) chain(mux *http.ServeMux) http.Handler {
 		defer func() { i.route = r.Pattern }()
 		mux.ServeHTTP(w, r)
 	})
-	own := headers(compress(s.authenticate(patient(routed))))
+	own := headers(compress(s.authenticate(bounded(patient(routed)))))
 	return s.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := s.ports.Claimed; c != nil && c.Claims(r) {
 			infoOf(r.Context()).route = "e2b"

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,6 +14,7 @@ import (
 func (s *Server) taskRoutes(api huma.API) {
 	const tag = "Tasks"
 	huma.Register(api, get("list-tasks", "/tasks", tag, "List tasks"), s.listTasks)
+	huma.Register(api, get("get-board", "/squads/{id}/board", tag, "All tasks of a squad as its board shows them, without their descriptions"), s.board)
 	huma.Register(api, post("create-task", "/tasks", tag, "Create a task", http.StatusCreated), s.createTask)
 	huma.Register(api, verb("bulk-tasks", "/tasks/bulk", tag, "Change many tasks; each by itself"), s.bulkTasks)
 	huma.Register(api, get("get-task", "/tasks/{id}", tag, "Read a task, by identifier or number"), s.getTask)
@@ -37,17 +37,32 @@ func (s *Server) listTasks(ctx context.Context, in *struct {
 	page, err := across(ctx, in.SquadID, in.Paging, func(t squad.Task) string { return t.ID }, func(ctx context.Context, p span) ([]squad.Task, error) {
 		return s.store.Tasks(ctx, store.TaskFilter{
 			SquadID: p.SquadID, RepositoryID: in.RepositoryID, AssigneeID: in.AssigneeID, Statuses: in.Status, Flags: in.Flag,
-			Text: in.Text, Limit: p.Limit, After: p.After, Newest: p.Newest,
+			Label: in.Label, Text: in.Text, Limit: p.Limit, After: p.After, Newest: p.Newest,
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	a := actorOf(ctx)
-	page = keep(page, func(t squad.Task) bool {
-		return seesTask(a, t.SquadID, t.ID) && (in.Label == "" || slices.Contains(t.Labels, in.Label))
-	})
+	page = keep(page, func(t squad.Task) bool { return seesTask(a, t.SquadID, t.ID) })
 	return &List[squad.Task]{page}, nil
+}
+
+// board answers with all tasks at once, by column and place. It costs little: only what
+// changed since the last time is read.
+func (s *Server) board(ctx context.Context, in *ByID) (*List[squad.Task], error) {
+	if !seesSquad(actorOf(ctx), in.ID) {
+		return nil, squad.NotFound("squad", in.ID)
+	}
+	if _, err := s.store.Squad(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	rows, err := s.store.Board(ctx, store.TaskFilter{SquadID: in.ID})
+	if err != nil {
+		return nil, err
+	}
+	a := actorOf(ctx)
+	return &List[squad.Task]{keep(Page[squad.Task]{Items: append([]squad.Task{}, rows...)}, func(t squad.Task) bool { return seesTask(a, t.SquadID, t.ID) })}, nil
 }
 
 func (s *Server) createTask(ctx context.Context, in *struct {

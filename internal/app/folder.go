@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,11 +31,31 @@ func openFolder(dir string) (*folder, error) {
 	if err != nil {
 		return nil, squad.Wrap(squad.CodeInvalid, err, "the data folder %s cannot be written", dir)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	f := &folder{dir: dir, lock: lock}
+	if err := f.take(); err != nil {
 		_ = lock.Close()
 		return nil, squad.Wrap(squad.CodeConflict, err, "another server runs with the data folder %s", dir)
 	}
-	return &folder{dir: dir, lock: lock}, nil
+	return f, nil
+}
+
+// take gets the lock. A server that was killed while it started a program leaves the
+// lock with that program until it runs, which on a busy machine takes a while; so
+// unless the server that the folder announces is alive, take waits a moment.
+func (f *folder) take() error {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := unix.Flock(int(f.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || f.served() || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// served says whether the process that announced itself in the folder lives.
+func (f *folder) served() bool {
+	var server struct{ PID int }
+	raw, err := os.ReadFile(f.path("server.json"))
+	return err == nil && json.Unmarshal(raw, &server) == nil && server.PID > 0 && unix.Kill(server.PID, 0) == nil
 }
 
 func (f *folder) path(parts ...string) string {

@@ -118,7 +118,7 @@ func newWorld() *world {
 	w.Comment.PullID = w.Pull.ID
 	u := &w.Usage
 	u.ExecutionID, u.TaskID, u.MemberID, u.SquadID, u.SandboxID = w.Execution.ID, w.Task.ID, w.Member.ID, w.Squad.ID, w.Sandbox.ID
-	w.Template.SquadID, w.Template.Status = w.Squad.ID, "ready"
+	w.Template.SquadID, w.Template.Status, w.Template.Detail = w.Squad.ID, "ready", "" // Detail is of the moment
 	return w
 }
 

@@ -118,6 +118,10 @@ func (s *Store) restoreRows(ctx context.Context, lines *bufio.Scanner) error {
 			if err := checkCounters(ctx, t); err != nil {
 				return err
 			}
+			// Who held a lease is elsewhere; the numbers of fences stay.
+			if _, err := t.ExecContext(ctx, `UPDATE leases SET expires_at = 0`); err != nil {
+				return err
+			}
 			return t.Commit()
 		}
 	}

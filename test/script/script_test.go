@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentsquad/internal/pgtest"
 )
 
 // binary is the program under test: SQUAD_BIN (make test sets it), or one built
@@ -36,14 +38,30 @@ func binary(t *testing.T) string {
 	return path
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts_SQLite(t *testing.T) {
 	t.Parallel()
-	bin := binary(t)
+	run(t, binary(t), func() string { return "" })
+}
+
+// TestScripts_PostgreSQL tells the same stories on a database of their own each.
+func TestScripts_PostgreSQL(t *testing.T) {
+	t.Parallel()
+	pgtest.URL(t) // skips here where there is none
+	run(t, binary(t), func() string { return pgtest.URL(t) })
+}
+
+// run runs every script with the database that the function names, "" for SQLite in
+// the data folder.
+func run(t *testing.T, bin string, database func() string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "postgres":
+				return strings.HasSuffix(t.Name(), "PostgreSQL"), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -52,6 +70,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SQUAD_DATA", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("BIN", bin)
+			e.Setenv("DATABASE_URL", database())
+			e.Setenv("OTHER_DATABASE_URL", database())
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -73,7 +93,7 @@ func up(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(ts.Getenv("BIN"), append([]string{"up", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.Getenv("WORK"), log, log
-	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "SQUAD_DATA=" + ts.Getenv("SQUAD_DATA")}
+	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "SQUAD_DATA=" + ts.Getenv("SQUAD_DATA"), "DATABASE_URL=" + ts.Getenv("DATABASE_URL")}
 	ts.Check(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
