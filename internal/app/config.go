@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"agentsquad"
+	"agentsquad/internal/gateway"
 )
 
 // Config is everything that can be set. Each field has one entry in the table of
@@ -46,6 +49,11 @@ type Config struct {
 	AnthropicBaseURL string
 	OpenAIAPIKey     string
 	OpenAIBaseURL    string
+	ModelBaseURLs    []string
+
+	Budget        squad.Budget
+	Prices        map[string]gateway.Price
+	UnknownPrices string
 
 	MaxRunning      int
 	MaxSandboxes    int
@@ -57,6 +65,7 @@ type Config struct {
 	SandboxLifetime time.Duration
 	CommandTimeout  time.Duration
 	Egress          []string
+	TemplateEgress  map[string][]string
 	Retention       time.Duration
 
 	SessionLifetime time.Duration
@@ -78,6 +87,7 @@ func Default() *Config {
 		LogLevel:        "info",
 		Provider:        "auto",
 		E2BDomain:       "e2b.app",
+		UnknownPrices:   "budget",
 		E2BTimeout:      time.Hour,
 		MaxRunning:      100,
 		MaxSandboxes:    256,
@@ -161,6 +171,11 @@ func (c *Config) validateURLs(bad func(option, format string, args ...any)) {
 	if c.Repos != "" && c.Repos != reposNone && !filepath.IsAbs(c.Repos) {
 		bad("repos", "%q must be an absolute path, or none", c.Repos)
 	}
+	for _, text := range c.ModelBaseURLs {
+		if !isAddress(text) {
+			bad("model-base-urls", "%q must be an http or https address without a user", text)
+		}
+	}
 	for option, text := range map[string]string{
 		"public-url": c.PublicURL, "gateway-url": c.GatewayURL, "node-url": c.NodeURL, "e2b-api-url": c.E2BAPIURL, "e2b-sandbox-url": c.E2BSandboxURL,
 		"anthropic-base-url": c.AnthropicBaseURL, "openai-base-url": c.OpenAIBaseURL, "otlp-endpoint": c.OTLPEndpoint,
@@ -190,8 +205,11 @@ func (c *Config) validateNumbers(bad func(option, format string, args ...any)) {
 			bad(option, "must be more than 0")
 		}
 	}
-	for option, n := range map[string]float64{"pool-min": float64(c.PoolMin), "pool-max": float64(c.PoolMax), "retention": float64(c.Retention)} {
-		if n < 0 {
+	for option, n := range map[string]float64{
+		"pool-min": float64(c.PoolMin), "pool-max": float64(c.PoolMax), "retention": float64(c.Retention),
+		"budget-task-usd": c.Budget.TaskUSD, "budget-day-usd": c.Budget.DayUSD, "budget-total-usd": c.Budget.TotalUSD, "budget-task-tokens": float64(c.Budget.Tokens),
+	} {
+		if !(n >= 0) { // neither below zero nor no number
 			bad(option, "must not be negative")
 		}
 	}

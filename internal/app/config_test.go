@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"agentsquad"
 	"agentsquad/internal/app"
+	"agentsquad/internal/gateway"
 )
 
 func load(t *testing.T, flags, env map[string]string) (*app.Config, error) {
@@ -43,6 +45,40 @@ func TestLoad_FlagOverEnvironmentOverFileOverDefault(t *testing.T) {
 	}
 	if c.Listen != "3.3.3.3:3" || c.LogLevel != "warn" || c.MaxRunning != 7 || c.LogFormat != "auto" || len(c.Egress) != 2 {
 		t.Fatalf("listen %s, level %s, running %d, format %s, egress %v", c.Listen, c.LogLevel, c.MaxRunning, c.LogFormat, c.Egress)
+	}
+}
+
+func TestLoad_PricesBudgetsAndTables(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := "budget-day-usd: 12.5\nbudget-task-tokens: 9000\nprices:\n  claude-x*: 3/15/0.3\n  own: 0/0\ntemplate-egress:\n  node: [a.example, \"b.example:8443\"]\n"
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := load(t, nil, map[string]string{"SQUAD_DATA": dir, "SQUAD_BUDGET_TASK_USD": "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Budget != (squad.Budget{TaskUSD: 2, DayUSD: 12.5, Tokens: 9000}) {
+		t.Errorf("budget %+v", c.Budget)
+	}
+	if len(c.Prices) != 2 || c.Prices["claude-x*"] != (gateway.Price{In: 3, Out: 15, CacheRead: 0.3}) || c.UnknownPrices != "budget" {
+		t.Errorf("prices %+v, unknown %s", c.Prices, c.UnknownPrices)
+	}
+	if hosts := strings.Join(c.TemplateEgress["node"], " "); hosts != "a.example b.example:8443" {
+		t.Errorf("hosts %q", hosts)
+	}
+	var shown strings.Builder
+	if err := c.Print(&shown); err != nil || !strings.Contains(shown.String(), "claude-x*=3/15/0.3,own=0/0") {
+		t.Errorf("%v\n%s", err, shown.String())
+	}
+	for name, text := range map[string]string{
+		"SQUAD_PRICES": "claude=cheap", "SQUAD_BUDGET_DAY_USD": "-1", "SQUAD_BUDGET_TASK_USD": "NaN", "SQUAD_TEMPLATE_EGRESS": "node", "SQUAD_UNKNOWN_PRICES": "free",
+		"SQUAD_MODEL_BASE_URLS": "ftp://x",
+	} {
+		if _, err := load(t, nil, map[string]string{name: text}); err == nil {
+			t.Errorf("%s=%s is taken", name, text)
+		}
 	}
 }
 

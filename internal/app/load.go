@@ -106,13 +106,39 @@ func readFile(c *Config) (map[string]string, error) {
 			}
 			values[name] = strings.Join(items, ",")
 		case map[string]any:
-			errs = append(errs, fmt.Errorf("%s: must be a plain value (in the file)", name))
+			text, err := plainTable(v)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w (in the file)", name, err))
+			}
+			values[name] = text
 		case nil:
 		default:
 			values[name] = fmt.Sprint(v)
 		}
 	}
 	return values, errors.Join(errs...)
+}
+
+// plainTable writes a table of the file as it is given elsewhere: name=value, with
+// the items of a list separated by spaces.
+func plainTable(table map[string]any) (string, error) {
+	var rows []string
+	for name, v := range table {
+		switch v := v.(type) {
+		case map[string]any:
+			return "", errors.New("a table holds plain values and lists only")
+		case []any:
+			items := make([]string, len(v))
+			for i := range v {
+				items[i] = fmt.Sprint(v[i])
+			}
+			rows = append(rows, name+"="+strings.Join(items, " "))
+		default:
+			rows = append(rows, fmt.Sprintf("%s=%v", name, v))
+		}
+	}
+	slices.Sort(rows)
+	return strings.Join(rows, ","), nil
 }
 
 // Print writes the settings as a table, with secrets masked and where each came from.

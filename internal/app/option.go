@@ -28,7 +28,7 @@ type Value interface {
 // Options is the table of all settings, bound to the fields of c, in the order
 // in which they are shown.
 func (c *Config) Options() []Option {
-	return slices.Concat(c.serverOptions(), c.keyOptions(), c.sandboxOptions(), c.opsOptions())
+	return slices.Concat(c.serverOptions(), c.keyOptions(), c.moneyOptions(), c.sandboxOptions(), c.opsOptions())
 }
 
 func (c *Config) serverOptions() []Option {
@@ -81,6 +81,7 @@ func (c *Config) sandboxOptions() []Option {
 		opt("sandbox-lifetime", "age at which a sandbox is destroyed", duration(&c.SandboxLifetime)),
 		opt("command-timeout", "longest command unless a request says otherwise", duration(&c.CommandTimeout)),
 		opt("egress", "domains that sandboxes may reach, separated by commas", list(&c.Egress)),
+		opt("template-egress", "further domains by template, TEMPLATE=HOST HOST, separated by commas", byTemplate(&c.TemplateEgress)),
 		opt("retention", "how long ended work is kept before it is pruned", duration(&c.Retention)),
 	}
 }

@@ -31,7 +31,7 @@ func (a *App) buildGateway(context.Context) error {
 		Store: a.store, Events: a.events, Credentials: r.credentials, ReposDir: a.cfg.ReposDir(), Log: a.log,
 		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: a.folder.path("mirrors"), Runner: r.git, Auth: r.credentials.GitAuth, Log: a.log}),
 		Trees:   gateway.TreeConfig{Dir: a.folder.path("trees"), WriteImage: writeTree},
-		Egress:  a.cfg.Egress, Models: gateway.ModelConfig{Upstreams: a.upstreams()},
+		Egress:  a.cfg.Egress, TemplateEgress: a.cfg.TemplateEgress, Models: a.modelConfig(),
 		Tools: gateway.ToolsConfig{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.api.ServeHTTP(w, r) }), Token: a.memberToken},
 	})
 	r.gateway = r.work.gateway
