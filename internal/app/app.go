@@ -159,7 +159,7 @@ func (a *App) openStore(ctx context.Context) error {
 		return nil
 	})
 	a.life = task.New(a.store)
-	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newGauges(a.store, a.events))
 	return nil
 }
 

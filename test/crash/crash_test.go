@@ -103,17 +103,23 @@ func (s *server) kill() {
 	s.kills++
 }
 
-func (s *server) end() {
-	if s.cmd != nil && s.cmd.ProcessState == nil {
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		done := make(chan struct{})
-		go func() { _ = s.cmd.Wait(); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(30 * time.Second):
-			_ = s.cmd.Process.Kill()
-		}
+// stop ends the server gracefully.
+func (s *server) stop() {
+	if s.cmd == nil || s.cmd.ProcessState != nil {
+		return
 	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() { _ = s.cmd.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		_ = s.cmd.Process.Kill()
+	}
+}
+
+func (s *server) end() {
+	s.stop()
 	if s.t.Failed() {
 		s.t.Logf("the server said:\n%s", tail(s.log.String(), 8000))
 	}
@@ -163,6 +169,7 @@ func TestCrash_TasksEndOnceWhateverHappens(t *testing.T) {
 	t.Logf("%d tasks through %d kills", n, s.kills)
 	s.check(ctx, c, repo, tasks)
 	s.cleanUp(ctx, c, tasks)
+	s.checkLeftovers(ctx)
 }
 
 // seed makes a squad whose agents each write one file of their own.
