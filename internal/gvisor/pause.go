@@ -56,8 +56,8 @@ func (s *Sandbox) want(status squad.SandboxStatus) error {
 // saveTimeout bounds the writing of one checkpoint.
 const saveTimeout = 10 * time.Minute
 
-// save writes a checkpoint to dir. The tunnel is closed first, because a live
-// connection to the host cannot be saved. If the sandbox is to stop, its
+// save writes a checkpoint to dir. The tunnel is closed first, on both sides,
+// because a live connection to the host cannot be saved. If the sandbox is to stop, its
 // processes and cgroups are gone afterwards; if it is to go on, or when saving
 // failed, its tunnel is opened again.
 //
@@ -83,7 +83,7 @@ func (s *Sandbox) save(ctx context.Context, dir string, memory, goOn bool) error
 	in.args = append(in.args, s.id)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	s.closeDoor()
+	s.hangUp()
 	_, err := s.rt.runsc.run(ctx, in)
 	if err == nil && !goOn {
 		return s.stop(ctx)

@@ -152,8 +152,26 @@ func (s *Sandbox) openDoor() error {
 	return nil
 }
 
+// hangUpPatience is how long a sandbox that is to be saved has to notice that
+// its tunnel is closed.
+const hangUpPatience = 2 * time.Second
+
 // closeDoor ends the tunnel and refuses new ones.
 func (s *Sandbox) closeDoor() {
+	if session := s.shutDoor(); session != nil {
+		_ = session.Close()
+	}
+}
+
+// hangUp is closeDoor that lets the sandbox notice.
+func (s *Sandbox) hangUp() {
+	if session := s.shutDoor(); session != nil {
+		session.HangUp(hangUpPatience)
+	}
+}
+
+// shutDoor refuses new tunnels and returns the one that stands, or nil.
+func (s *Sandbox) shutDoor() *tunnel.Session {
 	s.mu.Lock()
 	l, session := s.listener, s.session
 	s.listener, s.session = nil, nil
@@ -162,9 +180,7 @@ func (s *Sandbox) closeDoor() {
 	if l != nil {
 		_ = l.Close()
 	}
-	if session != nil {
-		_ = session.Close()
-	}
+	return session
 }
 
 // now is the time as it is written down.

@@ -28,12 +28,9 @@ func NewLink(dial func(context.Context) (net.Conn, error), accept func(Header, n
 // Run dials and redials until ctx ends, and closes the session then.
 func (l *Link) Run(ctx context.Context) {
 	for try := 0; ctx.Err() == nil; try++ {
-		began := time.Now()
 		if conn, err := l.dial(ctx); err == nil {
 			l.serve(ctx, Client(conn, l.accept))
-		}
-		if time.Since(began) > time.Second {
-			try = 0
+			try = 0 // however short: a host that saves the sandbox often is there
 		}
 		wait(ctx, pause(try))
 	}

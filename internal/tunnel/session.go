@@ -27,6 +27,7 @@ var ErrClosed = errors.New("tunnel closed")
 // Session is one live tunnel. All methods may be called from any goroutine.
 type Session struct {
 	mux    *yamux.Session
+	conn   net.Conn
 	accept func(Header, net.Conn)
 	limit  int
 
@@ -41,13 +42,13 @@ type Session struct {
 // own; accept must close the connection it is given.
 func Server(conn net.Conn, accept func(Header, net.Conn)) *Session {
 	mux, err := yamux.Server(&frameConn{Conn: conn}, muxConfig())
-	return start(mux, err, accept, maxFromBox)
+	return start(mux, conn, err, accept, maxFromBox)
 }
 
 // Client runs the sandbox's side of a tunnel over conn.
 func Client(conn net.Conn, accept func(Header, net.Conn)) *Session {
-	mux, err := yamux.Client(&frameConn{Conn: conn}, muxConfig())
-	return start(mux, err, accept, maxFromHost)
+	mux, err := yamux.Client(&frameConn{Conn: conn, lookAgain: lookAgain}, muxConfig())
+	return start(mux, conn, err, accept, maxFromHost)
 }
 
 func muxConfig() *yamux.Config {
@@ -61,17 +62,35 @@ func muxConfig() *yamux.Config {
 	return c
 }
 
-func start(mux *yamux.Session, err error, accept func(Header, net.Conn), limit int) *Session {
+func start(mux *yamux.Session, conn net.Conn, err error, accept func(Header, net.Conn), limit int) *Session {
 	if err != nil { // only an invalid muxConfig, which is constant
 		panic(fmt.Sprintf("tunnel: configure: %v", err))
 	}
-	s := &Session{mux: mux, accept: accept, limit: limit, conns: map[uint32]*Conn{}}
+	s := &Session{mux: mux, conn: conn, accept: accept, limit: limit, conns: map[uint32]*Conn{}}
 	go s.serve()
 	return s
 }
 
 // Close ends the tunnel and every stream in it. A second call does nothing.
 func (s *Session) Close() error { return s.mux.Close() }
+
+// HangUp ends the tunnel from the far side: the other end is told, closes, and
+// only then, or after patience, does this one. A sandbox must not be saved while
+// it has yet to notice that its tunnel is closed: gVisor cuts the connection then
+// without waking who reads from it.
+func (s *Session) HangUp(patience time.Duration) {
+	defer s.Close()
+	half, ok := s.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-s.Done():
+	case <-timer.C:
+	}
+}
 
 // Done is closed when the tunnel has ended, by either side.
 func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }

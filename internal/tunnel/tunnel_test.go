@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -251,4 +252,62 @@ func FuzzParseHeader(f *testing.F) {
 			t.Fatalf("accepted %+v", h)
 		}
 	})
+}
+
+func TestHangUp_WaitsForTheOtherSideToClose(t *testing.T) {
+	t.Parallel()
+	host, box := unixPair(t)
+	inside := tunnel.Client(box, nil)
+	outside := tunnel.Server(host, nil)
+	outside.HangUp(time.Minute)
+	select {
+	case <-inside.Done(): // closed before HangUp returned, or it would have taken a minute
+	case <-time.After(10 * time.Second):
+		t.Error("the sandbox's side still stands")
+	}
+	<-outside.Done()
+}
+
+// deafConn is a connection whose end is not told to a reader that waits, as after
+// gVisor has saved it: only a new read sees it.
+type deafConn struct {
+	net.Conn
+	gone atomic.Bool
+}
+
+func (c *deafConn) Read(p []byte) (int, error) {
+	if c.gone.Load() {
+		return 0, io.EOF
+	}
+	return c.Conn.Read(p)
+}
+
+func TestClient_NoticesAnEndThatNobodyTold(t *testing.T) {
+	t.Parallel()
+	_, box := unixPair(t)
+	deaf := &deafConn{Conn: box}
+	session := tunnel.Client(deaf, nil)
+	deaf.gone.Store(true)
+	select {
+	case <-session.Done():
+	case <-time.After(time.Minute):
+		t.Error("a tunnel that is gone still stands")
+	}
+}
+
+func unixPair(t *testing.T) (a, b net.Conn) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if a, err = net.Dial("unix", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
 }
