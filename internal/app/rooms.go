@@ -92,4 +92,7 @@ func (a *App) startRooms(ctx context.Context) error {
 // onLost is told of sandboxes that were found dead.
 func (a *App) onLost(ctx context.Context, s squad.Sandbox) {
 	a.log.WarnContext(ctx, "sandbox lost", "sandbox_id", s.ID, "task_id", s.TaskID)
+	if r := a.rooms.work.runner; r != nil {
+		r.SandboxLost(s)
+	}
 }

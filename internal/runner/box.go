@@ -12,6 +12,7 @@ import (
 	"agentsquad/e2b"
 	"agentsquad/internal/agent"
 	"agentsquad/internal/git"
+	"agentsquad/internal/sandbox"
 )
 
 // box is a sandbox as agents and git see it: a place where programs run.
@@ -165,7 +166,7 @@ func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, e2b.ErrSandboxGone):
+	case errors.Is(err, e2b.ErrSandboxGone), errors.Is(err, sandbox.ErrGone):
 		return squad.Wrap(squad.CodeProvider, errors.Join(errSandboxLost, err), "the sandbox was lost")
 	case errors.Is(err, e2b.ErrNotFound):
 		return squad.Wrap(squad.CodeNotFound, err, "not there in the sandbox")

@@ -155,14 +155,15 @@ func checkpointRef(executionID string, turn int) string {
 	return fmt.Sprintf("refs/squad/checkpoints/%s/%d", executionID, turn)
 }
 
-// lastCheckpoint finds what an earlier attempt at the task left, "" where nothing.
+// lastCheckpoint finds what an earlier turn of this attempt at the task, or an
+// earlier attempt, left, "" where nothing.
 func (r *Runner) lastCheckpoint(ctx context.Context, s scene) (ref, sha string, err error) {
 	past, err := r.cfg.Store.Executions(ctx, store.ExecutionFilter{TaskID: s.task.ID, Newest: true, Limit: 20})
 	if err != nil {
 		return "", "", err
 	}
 	for _, e := range past {
-		if e.ID == s.execution.ID || e.HeadSHA == "" {
+		if e.HeadSHA == "" {
 			continue
 		}
 		// Of the last turn, or of one before where that turn was lost.

@@ -9,6 +9,7 @@ import (
 	squad "agentsquad"
 	"agentsquad/internal/agent"
 	"agentsquad/internal/flow"
+	"agentsquad/internal/store"
 )
 
 // input is what an execution's flow begins with.
@@ -33,6 +34,7 @@ type wake struct {
 const (
 	maxTurns   = 25
 	maxClashes = 3 // turns in a row that did not lead to a push
+	maxLost    = 2 // sandboxes that may be lost in one turn
 )
 
 // pauseAfter is how long a sandbox stays warm after a pull request was opened:
@@ -155,8 +157,7 @@ func (x *recipe) takeTurn(prompt string) (next, error) {
 		return next{}, squad.Errorf(squad.CodeRule, "the execution took %d turns and came to no end", maxTurns)
 	}
 	n := x.turn
-	var result agent.Result
-	err := x.c.Do(x.key("agent"), func(ctx context.Context) (any, error) { return x.runAgent(ctx, n, prompt, x.session) }, &result, agentRetry)
+	result, err := x.work(n, prompt)
 	if err != nil {
 		return next{}, err
 	}
@@ -170,6 +171,54 @@ func (x *recipe) takeTurn(prompt string) (next, error) {
 		return next{}, x.nothing(n, result)
 	}
 	return x.deliver(x.key, work, result)
+}
+
+// work is one turn of the agent. A sandbox that is lost under it is replaced, the
+// work comes back from the last checkpoint, and the turn begins anew there.
+func (x *recipe) work(turn int, prompt string) (agent.Result, error) {
+	for try := 1; ; try++ {
+		key, again := x.key("agent"), x.key("replace")
+		if try > 1 {
+			key, again = fmt.Sprintf("%s.%d", key, try), fmt.Sprintf("%s.%d", again, try)
+		}
+		var end turnEnd
+		err := x.c.Do(key, func(ctx context.Context) (any, error) {
+			result, err := x.runAgent(ctx, turn, prompt, x.session)
+			if errors.Is(err, errSandboxLost) {
+				return turnEnd{Lost: true}, nil
+			}
+			return turnEnd{Result: result}, err
+		}, &end, agentRetry)
+		if err != nil || !end.Lost {
+			return end.Result, err
+		}
+		if try > maxLost {
+			return end.Result, squad.Errorf(squad.CodeProvider, "the sandbox was lost %d times in one turn", try)
+		}
+		err = x.step(squad.StepSandbox, again, &x.place, func(ctx context.Context, s scene) (any, error) { return x.replace(ctx, s, turn) })
+		if err != nil {
+			return end.Result, err
+		}
+		x.session = "" // it went with the sandbox
+	}
+}
+
+// turnEnd is what the journal keeps of a turn.
+type turnEnd struct {
+	agent.Result
+	Lost bool `json:"lost,omitempty"`
+}
+
+// replace makes the place anew, and forgets how far the lost agent was heard.
+func (x *recipe) replace(ctx context.Context, s scene, turn int) (place, error) {
+	if _, err := x.cfg.Sandboxes.Status(ctx, squad.System(), x.place.SandboxID); err != nil { // writes down what is true
+		return x.place, err
+	}
+	p, err := x.resume(ctx, s, x.place, x.c.Fence())
+	if err != nil {
+		return p, err
+	}
+	return p, x.cfg.Store.Tx(ctx, func(tx *store.Tx) error { return tx.DeleteSetting(ctx, turnKey(x.id, turn)) })
 }
 
 // bringUpToDate rebases the branch on a base that moved under it. Where that goes

@@ -24,6 +24,7 @@ type Sandboxes interface {
 	Open(ctx context.Context, actor squad.Actor, id string) (*e2b.Sandbox, error)
 	Pause(ctx context.Context, actor squad.Actor, id string) (squad.Sandbox, error)
 	Resume(ctx context.Context, actor squad.Actor, id string) (squad.Sandbox, error)
+	Status(ctx context.Context, actor squad.Actor, id string) (squad.Sandbox, error)
 	Destroy(ctx context.Context, actor squad.Actor, id string) error
 	Prewarm(ctx context.Context, spec sandbox.PoolSpec, n int) error
 	RecordGit(ctx context.Context, row squad.Sandbox, op *squad.GitOperation, progress squad.GitProgress) error

@@ -77,6 +77,9 @@ func (x *recipe) drive(ctx context.Context, s scene, driver agent.Driver, t agen
 		return result, context.Cause(ctx)
 	}
 	err = errors.Join(err, out.Close(closing))
+	if errors.Is(context.Cause(turnCtx), errSandboxLost) {
+		return result, errSandboxLost
+	}
 	if cause := context.Cause(turnCtx); cause != nil && ctx.Err() == nil {
 		if stopErr := driver.Stop(closing, live.turn); stopErr != nil {
 			x.cfg.Log.WarnContext(ctx, "stop agent", "execution_id", x.id, "error", stopErr)
@@ -161,6 +164,14 @@ func (r *Runner) live(executionID string) *liveTurn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.turns[executionID]
+}
+
+// SandboxLost tells the turn that works in a sandbox that it is gone: it goes on in
+// a new one at once, however long its own connections would have taken to notice.
+func (r *Runner) SandboxLost(row squad.Sandbox) {
+	if live := r.live(row.ExecutionID); live != nil && live.turn.Execution.SandboxID == row.ID {
+		live.stop(errSandboxLost)
+	}
 }
 
 // stopTurn ends the agent of an execution inside its sandbox, whichever node

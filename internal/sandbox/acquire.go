@@ -63,7 +63,7 @@ func (s *Service) Acquire(ctx context.Context, req AcquireRequest) (squad.Sandbo
 		if err == nil {
 			row, err = s.readyThere(ctx, p, row, req, source)
 		}
-		if errors.Is(err, errDead) || squad.CodeOf(err) == squad.CodeQuota && s.evict(ctx, p) {
+		if errors.Is(err, ErrGone) || squad.CodeOf(err) == squad.CodeQuota && s.evict(ctx, p) {
 			continue
 		}
 		if err == nil {
@@ -74,8 +74,9 @@ func (s *Service) Acquire(ctx context.Context, req AcquireRequest) (squad.Sandbo
 	return squad.Sandbox{}, squad.Errorf(squad.CodeProvider, "sandboxes of provider %s die as soon as they are made", p.name)
 }
 
-// errDead says that a sandbox turned out to be gone, and was marked so.
-var errDead = errors.New("sandbox is dead")
+// ErrGone is the cause of what cannot be done because the sandbox has ended, by
+// whatever end.
+var ErrGone = errors.New("sandbox is gone")
 
 // complete fills in what the request leaves to squad and installation.
 func (s *Service) complete(ctx context.Context, req *AcquireRequest) (*provider, error) {

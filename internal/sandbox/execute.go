@@ -31,7 +31,7 @@ func (s *Service) open(ctx context.Context, actor squad.Actor, row squad.Sandbox
 	}
 	switch {
 	case row.Status.Final():
-		return nil, squad.Errorf(squad.CodeConflict, "sandbox %s has ended (%s)", row.ID, row.Status)
+		return nil, squad.Wrap(squad.CodeConflict, ErrGone, "sandbox %s has ended (%s)", row.ID, row.Status)
 	case row.Status == squad.SandboxCreated:
 		return nil, squad.Errorf(squad.CodeConflict, "sandbox %s is still being made", row.ID)
 	}
@@ -48,7 +48,7 @@ func (s *Service) open(ctx context.Context, actor squad.Actor, row squad.Sandbox
 	}
 	defer s.lock(row.ID)()
 	if _, err := s.wake(ctx, p, row, actor); err != nil {
-		if errors.Is(err, errDead) {
+		if errors.Is(err, ErrGone) {
 			return nil, squad.Wrap(squad.CodeConflict, err, "sandbox %s is gone", row.ID)
 		}
 		return nil, err

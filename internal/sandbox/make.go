@@ -21,7 +21,7 @@ const (
 )
 
 // ready makes what choose found usable: makes it where it is not made, wakes it
-// where it sleeps, and sees that it lives. errDead says that it was gone.
+// where it sleeps, and sees that it lives. ErrGone says that it was gone.
 func (s *Service) ready(ctx context.Context, p *provider, row squad.Sandbox, req AcquireRequest, fresh bool) (squad.Sandbox, error) {
 	defer s.lock(row.ID)()
 	row, err := s.store.Sandbox(ctx, row.ID) // another call may have made it meanwhile
@@ -34,7 +34,7 @@ func (s *Service) ready(ctx context.Context, p *provider, row squad.Sandbox, req
 	case squad.SandboxRunning, squad.SandboxPaused:
 		return s.wake(ctx, p, row, req.Actor)
 	}
-	return row, errDead
+	return row, ErrGone
 }
 
 // make asks the provider for the sandbox of a row. A failure ends the row. fresh
@@ -207,7 +207,7 @@ func (p *provider) lifetime(asked time.Duration) time.Duration {
 func (s *Service) wake(ctx context.Context, p *provider, row squad.Sandbox, actor squad.Actor) (squad.Sandbox, error) {
 	sb, err := s.connect(ctx, p, row)
 	if errors.Is(err, e2b.ErrSandboxGone) {
-		return row, errors.Join(errDead, s.fail(ctx, row.ID, "was found gone when it was needed"))
+		return row, errors.Join(ErrGone, s.fail(ctx, row.ID, "was found gone when it was needed"))
 	}
 	if err != nil {
 		return row, translate(err, p.name, "connect to sandbox")

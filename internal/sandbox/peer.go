@@ -58,11 +58,11 @@ func (s *Service) readyThere(ctx context.Context, p *provider, row squad.Sandbox
 		return s.ready(ctx, p, row, req, source == fromNew)
 	}
 	if row.Status == squad.SandboxCreated {
-		return row, errors.Join(errDead, s.fail(ctx, row.ID, "its making was interrupted"))
+		return row, errors.Join(ErrGone, s.fail(ctx, row.ID, "its making was interrupted"))
 	}
 	there, err := s.of(ctx, row)
 	if errors.Is(err, e2b.ErrSandboxGone) {
-		return row, errDead
+		return row, ErrGone
 	}
 	if err != nil {
 		return row, err

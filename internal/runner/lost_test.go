@@ -1,0 +1,67 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	squad "agentsquad"
+	"agentsquad/internal/store"
+)
+
+// A sandbox that is killed from outside while the agent works is replaced, with the
+// work of the turns before it, and the turn is taken again there.
+func TestExecution_GoesOnInANewSandboxWhenItsOwnIsKilled(t *testing.T) {
+	h := newHouse(t)
+	ada := h.member("Ada", `
+if [ "$SQUAD_TURN" = 1 ]; then echo first > first.txt; echo '{"squad":"question","text":"which name?"}'; exit; fi
+echo working; sleep 600`)
+	k := h.task("Survive", ada)
+	e := h.start(k)
+	h.until(k, "wait", func(squad.Event) bool {
+		now, err := h.store.Execution(t.Context(), e.ID)
+		return err == nil && now.Status == squad.ExecutionWaiting
+	})
+	_, err := h.runner.Nudge(t.Context(), squad.System(), k.ID, "second.txt")
+	h.must(err)
+	h.until(k, "second turn", func(e squad.Event) bool {
+		return e.Type == squad.EventLog && strings.Contains(string(e.Payload), "working")
+	})
+	ada.Config.Command = `cat first.txt > second.txt` // what the next agent that starts does
+	h.tx(func(tx *store.Tx) error { return tx.UpdateMember(t.Context(), &ada) })
+	lost := h.killBox(k)
+	k = h.untilTask(k, func(k squad.Task) bool { return inReview(k) || k.Flag != "" })
+	if k.Flag != "" {
+		h.story(k)
+		t.Fatalf("execution failed: %s", k.Cause)
+	}
+	if k.ExecutionID != e.ID {
+		first, _ := h.store.Execution(t.Context(), e.ID)
+		t.Errorf("another attempt was made: %s %s", first.ErrorCode, first.Error)
+	}
+	if got := h.git("show", "task-1:second.txt"); got != "first" {
+		t.Errorf("branch has %q", got)
+	}
+	row, err := h.store.Sandbox(t.Context(), lost)
+	h.must(err)
+	if row.Status != squad.SandboxError || row.Error == "" {
+		t.Errorf("the killed sandbox is %s (%s)", row.Status, row.Error)
+	}
+}
+
+// killBox ends the process of a task's sandbox as the host's out-of-memory killer
+// would, and returns the row's name.
+func (h *house) killBox(k squad.Task) string {
+	h.t.Helper()
+	row, err := h.store.RunningSandboxOfTask(h.t.Context(), k.ID)
+	h.must(err)
+	data, err := os.ReadFile(filepath.Join(h.data, "sandboxes", row.E2BID, "state.json"))
+	h.must(err)
+	var state struct{ PID int }
+	h.must(json.Unmarshal(data, &state))
+	h.must(syscall.Kill(state.PID, syscall.SIGKILL))
+	return row.ID
+}
