@@ -71,7 +71,7 @@ func mayWriteTask(a squad.Actor, squadID, taskID string) error {
 
 // seesEvent is the rule of the streams: by squad for people, by task and
 // sandbox for agents. Events of no squad are for administrators.
-func seesEvent(a squad.Actor, e squad.Event) bool {
+func seesEvent(a squad.Actor, e *squad.Event) bool {
 	if a.IsAgent() {
 		return seesTask(a, e.SquadID, e.TaskID) || e.SandboxID != "" && e.SandboxID == a.SandboxID
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -183,23 +182,11 @@ func (rd *reader) frame(buf []byte, batch []*event.Entry) []byte {
 	actor := rd.actor
 	rd.mu.Unlock()
 	for _, e := range batch {
-		if seesEvent(actor, e.Event) {
-			buf = appendFrame(buf, e.Seq, e.Type, e.JSON())
+		if seesEvent(actor, &e.Event) {
+			buf = append(buf, e.Frame()...)
 		}
 	}
 	return buf
-}
-
-// appendFrame is the wire form of one event. JSON has no line breaks of its
-// own, so one data line is always enough.
-func appendFrame(buf []byte, seq int64, kind squad.EventType, data []byte) []byte {
-	buf = append(buf, "id: "...)
-	buf = strconv.AppendInt(buf, seq, 10)
-	buf = append(buf, "\nevent: "...)
-	buf = append(buf, strings.NewReplacer("\n", "", "\r", "").Replace(string(kind))...)
-	buf = append(buf, "\ndata: "...)
-	buf = append(buf, data...)
-	return append(buf, "\n\n"...)
 }
 
 // send writes and flushes within the time that a reader has.
@@ -274,5 +261,5 @@ func (s *Server) listEvents(ctx context.Context, in *struct {
 	if len(rows) == in.Limit {
 		page.Next = strconv.FormatInt(rows[len(rows)-1].Seq, 10)
 	}
-	return &List[squad.Event]{keep(page, func(e squad.Event) bool { return seesEvent(a, e) })}, nil
+	return &List[squad.Event]{keep(page, func(e squad.Event) bool { return seesEvent(a, &e) })}, nil
 }

@@ -15,8 +15,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,18 +127,22 @@ func Payload(v any) json.RawMessage {
 	return b
 }
 
-// Entry is an event shared by all its readers, with its JSON form made once.
+// Entry is an event shared by all its readers, with its wire form made once.
 type Entry struct {
 	squad.Event
 
-	once sync.Once
-	json []byte
+	once  sync.Once
+	frame []byte
 }
 
-// JSON is the wire form of the event. It must not be changed.
-func (e *Entry) JSON() []byte {
-	e.once.Do(func() { e.json = Payload(e.Event) })
-	return e.json
+// Frame is the event as a server-sent event. It must not be changed. JSON has no
+// line breaks of its own, so one data line is always enough.
+func (e *Entry) Frame() []byte {
+	e.once.Do(func() {
+		kind := strings.NewReplacer("\n", "", "\r", "").Replace(string(e.Type))
+		e.frame = fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, kind, Payload(e.Event))
+	})
+	return e.frame
 }
 
 // ring wakes the one who waits on c, now or at the next look.
