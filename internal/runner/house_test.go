@@ -59,10 +59,17 @@ type house struct {
 
 func newHouse(t *testing.T, limit ...func(*runner.Limits)) *house {
 	t.Helper()
-	h := &house{t: t, data: t.TempDir()}
+	data := t.TempDir()
+	return newHouseOn(t, "sqlite:"+filepath.Join(data, "squad.db"), data, limit...)
+}
+
+// newHouseOn is a house on a given database.
+func newHouseOn(t *testing.T, url, data string, limit ...func(*runner.Limits)) *house {
+	t.Helper()
+	h := &house{t: t, data: data}
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	h.open(ctx, log)
+	h.open(ctx, url, log)
 	runtime, server := h.local(ctx, log)
 	web := httptest.NewServer(server)
 	client, err := e2b.New(e2b.Config{APIKey: testKey, APIURL: web.URL, SandboxURL: web.URL, Domain: "localhost"})
@@ -82,7 +89,7 @@ func newHouse(t *testing.T, limit ...func(*runner.Limits)) *house {
 		Trees: gateway.TreeConfig{Dir: filepath.Join(h.data, "trees"), WriteImage: func(ctx context.Context, dir, out string) error {
 			return gvisor.WriteImage(ctx, dir, out, gvisor.ImageOptions{Owned: true, UID: 1000, GID: 1000})
 		}},
-		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: filepath.Join(h.data, "mirrors"), Runner: hostGit, Log: log}),
+		Mirrors: git.NewMirrors(git.MirrorsConfig{Dir: filepath.Join(h.data, "mirrors"), Runner: hostGit, Auth: credentials.GitAuth, Log: log}),
 	})
 	theGate.Store(gate)
 	limits := runner.Limits{PerMember: 10}
@@ -120,10 +127,10 @@ const testKey = "e2b_0123456789abcdef0123456789abcdef01234567"
 // theGate is set when the gateway exists: sandboxes are only made after.
 var theGate atomic.Pointer[gateway.Gateway]
 
-func (h *house) open(ctx context.Context, log *slog.Logger) {
+func (h *house) open(ctx context.Context, url string, log *slog.Logger) {
 	h.t.Helper()
 	var err error
-	h.store, err = store.Open(ctx, store.Config{URL: "sqlite:" + filepath.Join(h.data, "squad.db"), Log: log})
+	h.store, err = store.Open(ctx, store.Config{URL: url, Log: log})
 	h.must(err)
 	h.events = event.NewLog(h.store, log)
 	h.life = task.New(h.store)
