@@ -155,6 +155,11 @@ func (c *Client) MergePull(ctx context.Context, id string, in squad.MergeOptions
 	return act[squad.PullRequest](ctx, c, at("pulls", id, "merge"), in)
 }
 
+// ReadyPull marks a draft as ready to be merged.
+func (c *Client) ReadyPull(ctx context.Context, id string) (squad.PullRequest, error) {
+	return act[squad.PullRequest](ctx, c, at("pulls", id, "ready"), nil)
+}
+
 // ClosePull closes a pull request without merging.
 func (c *Client) ClosePull(ctx context.Context, id string) (squad.PullRequest, error) {
 	return act[squad.PullRequest](ctx, c, at("pulls", id, "close"), nil)

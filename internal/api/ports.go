@@ -106,6 +106,8 @@ type Forges interface {
 	Review(ctx context.Context, actor squad.Actor, pullID string, req squad.NewReview) (squad.ReviewComment, error)
 	Merge(ctx context.Context, actor squad.Actor, pullID string, opts squad.MergeOptions) (squad.PullRequest, error)
 	Close(ctx context.Context, actor squad.Actor, pullID string) (squad.PullRequest, error)
+	// Ready makes a draft one that may be merged.
+	Ready(ctx context.Context, actor squad.Actor, pullID string) (squad.PullRequest, error)
 	// Refresh reads a pull request from its forge anew.
 	Refresh(ctx context.Context, actor squad.Actor, pullID string) (squad.PullRequest, error)
 	// Check says whether a repository's credential can do what is needed.

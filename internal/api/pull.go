@@ -19,6 +19,7 @@ func (s *Server) pullRoutes(api huma.API) {
 	huma.Register(api, post("review-pull", "/pulls/{id}/reviews", tag, "Remark, approve or ask for changes", http.StatusCreated), s.reviewPull)
 	huma.Register(api, verb("merge-pull", "/pulls/{id}/merge", tag, "Merge"), s.mergePull)
 	huma.Register(api, verb("close-pull", "/pulls/{id}/close", tag, "Close without merging"), s.closePull)
+	huma.Register(api, verb("ready-pull", "/pulls/{id}/ready", tag, "Mark a draft as ready"), s.readyPull)
 	huma.Register(api, verb("refresh-pull", "/pulls/{id}/refresh", tag, "Read it from its forge anew"), s.refreshPull)
 }
 
@@ -164,6 +165,18 @@ func (s *Server) closePull(ctx context.Context, in *ByID) (*One[squad.PullReques
 		return nil, err
 	}
 	p, err := forges.Close(ctx, actorOf(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return answer(p), nil
+}
+
+func (s *Server) readyPull(ctx context.Context, in *ByID) (*One[squad.PullRequest], error) {
+	forges, err := s.judge(ctx, in.ID, "pull.ready")
+	if err != nil {
+		return nil, err
+	}
+	p, err := forges.Ready(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -123,8 +123,11 @@ func (l *local) UpdatePull(ctx context.Context, number int64, u PullUpdate) (squ
 	if u.Body != nil {
 		pull.Body = *u.Body
 	}
-	if u.Draft != nil {
+	if u.Draft != nil && pull.State == squad.PullOpen {
 		pull.Draft = *u.Draft
+		if err := l.observe(ctx, &pull); err != nil {
+			return pull, err
+		}
 	}
 	if u.Closed != nil {
 		switch {

@@ -168,12 +168,23 @@ func (s *Service) Merge(ctx context.Context, actor squad.Actor, pullID string, o
 
 // Close closes a pull request without merging it.
 func (s *Service) Close(ctx context.Context, _ squad.Actor, pullID string) (squad.PullRequest, error) {
+	closed := true
+	return s.update(ctx, pullID, PullUpdate{Closed: &closed}, func(p squad.PullRequest) bool { return p.State == squad.PullClosed })
+}
+
+// Ready makes a draft one that may be merged.
+func (s *Service) Ready(ctx context.Context, _ squad.Actor, pullID string) (squad.PullRequest, error) {
+	draft := false
+	return s.update(ctx, pullID, PullUpdate{Draft: &draft}, func(p squad.PullRequest) bool { return !p.Draft })
+}
+
+// update changes a pull request on its forge and here, unless it is so already.
+func (s *Service) update(ctx context.Context, pullID string, u PullUpdate, is func(squad.PullRequest) bool) (squad.PullRequest, error) {
 	pull, repo, f, err := s.lookup(ctx, pullID)
-	if err != nil || pull.State == squad.PullClosed {
+	if err != nil || is(pull) {
 		return pull, err
 	}
-	closed := true
-	fresh, err := f.UpdatePull(ctx, pull.Number, PullUpdate{Closed: &closed})
+	fresh, err := f.UpdatePull(ctx, pull.Number, u)
 	if err != nil {
 		return pull, err
 	}
