@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	squad "agentsquad"
@@ -76,8 +77,9 @@ type tool struct {
 
 // define makes a tool of a function. Its arguments' schema comes from In.
 func define[In, Out any](name, description string, do func(context.Context, caller, In) (Out, error)) tool {
+	schema := schemaOf[In]()
 	return tool{name: name, add: func(s *mcp.Server, who caller) {
-		mcp.AddTool(s, &mcp.Tool{Name: name, Description: description}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		mcp.AddTool(s, &mcp.Tool{Name: name, Description: description, InputSchema: schema}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 			out, err := do(ctx, who, in)
 			if err != nil {
 				return failed(err), nil, nil
@@ -89,6 +91,21 @@ func define[In, Out any](name, description string, do func(context.Context, call
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, nil, nil
 		})
 	}}
+}
+
+// schemaOf is the schema of a tool's arguments. What may be left out is left out and
+// never null: some clients know no field of two types.
+func schemaOf[In any]() *jsonschema.Schema {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic("schema of a tool: " + err.Error()) // cannot be: a test lists all tools
+	}
+	for _, field := range schema.Properties {
+		if len(field.Types) == 2 && field.Types[0] == "null" {
+			field.Type, field.Types = field.Types[1], nil
+		}
+	}
+	return schema
 }
 
 // failed is an error as the model reads it: the message that a user would see.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -231,7 +232,7 @@ func createTask(ctx context.Context, who caller, in taskArgs) (squad.Task, error
 }
 
 type updateArgs struct {
-	Task        string  `json:"task" jsonschema:"number or id"`
+	Number      int64   `json:"number" jsonschema:"the task's number"`
 	Title       *string `json:"title,omitempty"`
 	Description *string `json:"description,omitempty"`
 	Priority    *int    `json:"priority,omitempty"`
@@ -239,7 +240,7 @@ type updateArgs struct {
 }
 
 func updateTask(ctx context.Context, who caller, in updateArgs) (squad.Task, error) {
-	t, err := who.c.Task(ctx, in.Task)
+	t, err := who.c.Task(ctx, strconv.FormatInt(in.Number, 10))
 	if err != nil {
 		return t, err
 	}
