@@ -8,8 +8,6 @@ import (
 	"maps"
 	"path"
 	"strings"
-
-	squad "agentsquad"
 )
 
 // ACP drives agents that speak the Agent Client Protocol on standard input and
@@ -49,27 +47,35 @@ func (a ACP) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
 	}
 	env := environment(t, dir)
 	maps.Copy(env, p.env)
-	s := newACPSession(ctx, t, dir, out)
-	code, err := t.Box.Run(ctx, Command{
+	bounded, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s := newACPSession(bounded, t, dir, out)
+	s.end = end
+	code, err := t.Box.Run(bounded, Command{
 		Argv: []string{"/bin/sh", "-c", acpScript, "squad-acp", dir, t.Dir, p.check() + p.command},
 		Env:  env, Tag: tag(t), Stdin: true, Detach: true, Started: s.begin, Output: func(_ bool, b []byte) { s.take(b) },
 	})
 	if err == nil && code == exitStarted {
 		if err = s.rejoin(); err == nil {
-			code, err = join(ctx, t, dir, 0, s.take, s.taken)
+			code, err = join(bounded, t, dir, 0, s.take, s.taken)
 		}
 	}
 	if result, done := s.finished(); done {
 		return result, nil
 	}
-	if err = errors.Join(err, s.failure()); err != nil {
+	failure := s.failure()
+	var broken *protocolError
+	if errors.As(failure, &broken) {
+		return Result{Outcome: Failed, ExitCode: -1, Summary: broken.Error()}, kill(ctx, t)
+	}
+	if err = errors.Join(err, failure); err != nil {
 		return Result{}, err
 	}
 	return ended(ctx, t, dir, s.lastWords(), code), nil
 }
 
 // Stop implements [Driver].
-func (ACP) Stop(ctx context.Context, t Turn) error { return stop(ctx, t) }
+func (ACP) Stop(ctx context.Context, t Turn) error { return kill(ctx, t) }
 
 // ended is the result of a program that ended before it answered: what it said on
 // standard error tells most.
@@ -90,7 +96,12 @@ func ended(ctx context.Context, t Turn, dir, words string, code int) Result {
 	return r
 }
 
-// errProtocol says that the agent does not speak the protocol as agreed.
+// protocolError says that the agent does not speak the protocol as agreed. Another
+// try would not go better.
+type protocolError struct{ what string }
+
+func (e *protocolError) Error() string { return "the agent does not speak ACP: " + e.what }
+
 func errProtocol(format string, args ...any) error {
-	return squad.Errorf(squad.CodeProvider, "the agent does not speak ACP: "+format, args...)
+	return &protocolError{Redact(tail(fmt.Sprintf(format, args...), 500))}
 }

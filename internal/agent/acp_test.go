@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,12 +36,22 @@ type testAgent struct {
 }
 
 func (a *testAgent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
-	return acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AgentCapabilities: acp.AgentCapabilities{LoadSession: false}}, nil
+	return acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AgentCapabilities: acp.AgentCapabilities{LoadSession: os.Getenv("ACP_LOAD") == "1"}}, nil
 }
 
 func (a *testAgent) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.NewSessionResponse, error) {
 	a.dir = r.Cwd
 	return acp.NewSessionResponse{SessionId: "s-1"}, nil
+}
+
+// LoadSession tells the past again, as agents do, and knows not every session.
+func (a *testAgent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
+	_ = a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: r.SessionId, Update: acp.UpdateAgentMessageText("old words")})
+	if r.SessionId == "gone" {
+		return acp.LoadSessionResponse{}, errors.New("no such session")
+	}
+	a.dir = r.Cwd
+	return acp.LoadSessionResponse{}, nil
 }
 
 func (a *testAgent) Prompt(ctx context.Context, r acp.PromptRequest) (acp.PromptResponse, error) {
@@ -181,6 +192,41 @@ func TestACP_SecondReaderContinuesTheConversation(t *testing.T) {
 	}
 	if sink.texts(t, squad.EventThought) != "let me see" || sink.texts(t, squad.EventMessage) != "I wrote it." {
 		t.Errorf("said %q, thought %q", sink.texts(t, squad.EventMessage), sink.texts(t, squad.EventThought))
+	}
+}
+
+// A loaded session's past is not told again, and one that is not there any more,
+// because the sandbox is another, is begun anew.
+func TestACP_SessionIsLoadedOrBegunAnew(t *testing.T) {
+	t.Parallel()
+	for before, after := range map[string]string{"s-0": "s-0", "gone": "s-1"} {
+		driver, turn, sink := acpTurn(t, map[string]string{"ACP_LOAD": "1"})
+		turn.Session = before
+		out := agent.NewStream(t.Context(), sink, squad.Event{}, 0)
+		result, err := driver.Turn(t.Context(), turn, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if result.Outcome != agent.Finished || result.Session != after {
+			t.Errorf("result %+v", result)
+		}
+		if got := sink.texts(t, squad.EventMessage); got != "I wrote it." {
+			t.Errorf("said %q", got)
+		}
+	}
+}
+
+// An agent that talks no protocol and never ends a line is stopped.
+func TestACP_EndlessMessageIsABreach(t *testing.T) {
+	t.Parallel()
+	driver, turn, sink := acpTurn(t, nil)
+	turn.Member.Config.Command = "yes x | tr -d '\\n'"
+	result, err := driver.Turn(t.Context(), turn, agent.NewStream(t.Context(), sink, squad.Event{}, 0))
+	if err != nil || result.Outcome != agent.Failed || !strings.Contains(result.Summary, "larger than 16 MiB") {
+		t.Errorf("result %+v, %v", result, err)
 	}
 }
 

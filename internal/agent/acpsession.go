@@ -21,6 +21,7 @@ const (
 	idInitialize = 1
 	idSession    = 2
 	idPrompt     = 3
+	idAnew       = 4 // a new session in place of one that could not be loaded
 )
 
 // maxMessage bounds one message of an agent.
@@ -47,13 +48,15 @@ type acpSession struct {
 	ctx  context.Context // of the turn: answers go out while its output is read
 	turn Turn
 	out  *Stream
-	told int64 // output before this was made events by an earlier reader
+	told int64                   // output before this was made events by an earlier reader
+	end  context.CancelCauseFunc // of ctx: the rest of the output is not worth reading
 
 	mu      sync.Mutex
 	partial []byte
 	read    int64 // bytes of whole lines
 	joined  bool  // an earlier reader began the conversation
 	opened  bool  // the session was asked for
+	ready   bool  // the session is there; what is told before is of earlier turns
 	asked   bool  // the prompt was sent, by us or by an earlier reader
 	marker  string
 	done    bool
@@ -61,6 +64,7 @@ type acpSession struct {
 	err     error
 	session string
 	load    bool // the agent can load sessions
+	http    bool // and reach tools over HTTP
 	words   strings.Builder
 	message int // counts runs of the agent's text
 	last    squad.EventType
@@ -138,9 +142,22 @@ func (s *acpSession) take(b []byte) {
 			s.out.Advance(len(line))
 		}
 	}
-	if len(s.partial) > maxMessage && s.err == nil {
-		s.err = errProtocol("a message is larger than %d MiB", maxMessage>>20)
+	switch {
+	case len(s.partial) > maxMessage:
+		s.breach("a message is larger than %d MiB", maxMessage>>20)
+	case s.read > maxOutput:
+		s.breach("it printed more than %d MiB", maxOutput>>20)
 	}
+}
+
+// breach notes that the agent does not keep to the protocol and ends the turn. The
+// caller holds mu.
+func (s *acpSession) breach(format string, args ...any) {
+	if s.err == nil {
+		s.err = errProtocol(format, args...)
+	}
+	s.partial = nil
+	s.end(s.err)
 }
 
 // handle acts on one message. What an earlier reader told is only remembered. The
@@ -175,24 +192,24 @@ func (s *acpSession) response(m rpc) {
 	case fmt.Sprint(idInitialize):
 		var r acp.InitializeResponse
 		if err := json.Unmarshal(m.Result, &r); err != nil {
-			s.err = errProtocol("%v", err)
+			s.breach("%v", err)
 			return
 		}
-		s.load = r.AgentCapabilities.LoadSession
+		s.load, s.http = r.AgentCapabilities.LoadSession, r.AgentCapabilities.McpCapabilities.Http
 		if !s.opened && !s.asked {
 			s.opened = true
 			s.openSession()
 		}
-	case fmt.Sprint(idSession):
+	case fmt.Sprint(idSession), fmt.Sprint(idAnew):
 		var r acp.NewSessionResponse
-		if s.session = s.turn.Session; s.session == "" || !s.load {
+		if s.session = s.turn.Session; s.session == "" || !s.load || string(m.ID) == fmt.Sprint(idAnew) {
 			if err := json.Unmarshal(m.Result, &r); err != nil {
-				s.err = errProtocol("%v", err)
+				s.breach("%v", err)
 				return
 			}
 			s.session = string(r.SessionId)
 		}
-		if !s.asked {
+		if s.ready = true; !s.asked {
 			s.asked = true
 			s.prompt()
 		}
@@ -203,10 +220,28 @@ func (s *acpSession) response(m rpc) {
 
 func (s *acpSession) openSession() {
 	if s.turn.Session != "" && s.load {
-		s.post(idSession, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{SessionId: acp.SessionId(s.turn.Session), Cwd: s.turn.Dir, McpServers: []acp.McpServer{}})
+		s.post(idSession, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{SessionId: acp.SessionId(s.turn.Session), Cwd: s.turn.Dir, McpServers: s.tools()})
 		return
 	}
-	s.post(idSession, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: s.turn.Dir, McpServers: []acp.McpServer{}})
+	s.newSession(idSession)
+}
+
+func (s *acpSession) newSession(id int) {
+	s.post(id, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: s.turn.Dir, McpServers: s.tools()})
+}
+
+// tools are the squad's own, for the member's role. Inside a local sandbox the gateway
+// knows who asks; a cloud one shows the token that it reaches the gateway with.
+func (s *acpSession) tools() []acp.McpServer {
+	base := s.turn.Env["SQUAD_GATEWAY"]
+	if base == "" || !s.http {
+		return []acp.McpServer{}
+	}
+	headers := []acp.HttpHeader{}
+	if token := s.turn.Env["SQUAD_GATEWAY_TOKEN"]; token != "" {
+		headers = append(headers, acp.HttpHeader{Name: "Authorization", Value: "Bearer " + token})
+	}
+	return []acp.McpServer{{Http: &acp.McpServerHttpInline{Type: "http", Name: "squad", Url: base + "/mcp", Headers: headers}}}
 }
 
 func (s *acpSession) prompt() {
@@ -215,7 +250,7 @@ func (s *acpSession) prompt() {
 		return
 	}
 	text := s.turn.Prompt
-	if s.turn.Member.SystemPrompt != "" && (s.turn.Session == "" || !s.load) {
+	if s.turn.Member.SystemPrompt != "" && s.session != s.turn.Session {
 		text = s.turn.Member.SystemPrompt + "\n\n" + text
 	}
 	s.post(idPrompt, acp.AgentMethodSessionPrompt, acp.PromptRequest{SessionId: acp.SessionId(s.session), Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
@@ -225,7 +260,7 @@ func (s *acpSession) prompt() {
 func (s *acpSession) finish(raw json.RawMessage) {
 	var r acp.PromptResponse
 	if err := json.Unmarshal(raw, &r); err != nil {
-		s.err = errProtocol("%v", err)
+		s.breach("%v", err)
 		return
 	}
 	s.result = Result{Outcome: Finished, Session: s.session, Summary: Redact(tail(strings.TrimSpace(s.words.String()), 2000)), Commands: s.runs}
@@ -237,14 +272,20 @@ func (s *acpSession) finish(raw json.RawMessage) {
 		s.result.Summary = "the agent stopped: " + string(r.StopReason)
 	}
 	s.done = true
-	go func() { _ = stop(context.WithoutCancel(s.ctx), s.turn) }() // take must return for the stream to end
+	go func() { _ = letGo(context.WithoutCancel(s.ctx), s.turn) }() // take must return for the stream to end
 }
 
 func (s *acpSession) refused(m rpc) {
-	what := map[string]string{fmt.Sprint(idInitialize): "initialize", fmt.Sprint(idSession): "session", fmt.Sprint(idPrompt): "prompt"}[string(m.ID)]
+	if string(m.ID) == fmt.Sprint(idSession) && s.turn.Session != "" && s.load { // the sandbox is not the one of the turn before
+		if !s.asked {
+			s.newSession(idAnew)
+		}
+		return
+	}
+	what := map[string]string{fmt.Sprint(idInitialize): "initialize", fmt.Sprint(idSession): "session", fmt.Sprint(idAnew): "session", fmt.Sprint(idPrompt): "prompt"}[string(m.ID)]
 	s.result = Result{Outcome: Failed, ExitCode: -1, Session: s.session, Commands: s.runs, Summary: Redact(tail(what+": "+m.Error.Message, 500))}
 	s.done = true
-	go func() { _ = stop(context.WithoutCancel(s.ctx), s.turn) }()
+	go func() { _ = letGo(context.WithoutCancel(s.ctx), s.turn) }()
 }
 
 // answer replies to a request of the agent. Permission is given: the sandbox is
@@ -295,6 +336,9 @@ func (s *acpSession) reply(m rpc) {
 	line, err := json.Marshal(m)
 	if err == nil {
 		err = s.turn.Box.Input(s.ctx, tag(s.turn), append(line, '\n'))
+	}
+	if squad.CodeOf(err) == squad.CodeNotFound {
+		return // it has ended: how is told by its exit code and its last words
 	}
 	if err != nil && s.err == nil && !s.done {
 		s.err = fmt.Errorf("write to agent: %w", err)

@@ -12,6 +12,9 @@ import (
 
 // update makes an event of what the agent reports. The caller holds mu.
 func (s *acpSession) update(raw json.RawMessage, fresh bool) {
+	if !s.ready {
+		return // a loaded session is told anew
+	}
 	var n acp.SessionNotification
 	if json.Unmarshal(raw, &n) != nil {
 		return // a kind of update that this version does not know
@@ -103,11 +106,11 @@ func (s *acpSession) call(c squad.ToolCall, fresh bool) {
 		} else if c.Status == "failed" {
 			code = 1
 		}
-		s.runs = append(s.runs, Evidence{Command: c.Command, ExitCode: code})
+		s.runs = append(s.runs, Evidence{Command: tail(c.Command, 2000), ExitCode: code})
 	}
 	if over {
 		delete(s.calls, c.ID)
-	} else {
+	} else if len(s.calls) < 1000 {
 		s.calls[c.ID] = c
 	}
 	if s.last = squad.EventToolCall; fresh {

@@ -76,16 +76,21 @@ func (s Shell) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
 	if err := writeTask(ctx, t, dir); err != nil {
 		return Result{}, err
 	}
-	read := &lines{out: out}
-	code, err := t.Box.Run(ctx, Command{
+	bounded, tooMuch := context.WithCancelCause(ctx)
+	defer tooMuch(nil)
+	read := &lines{out: out, before: out.Position(), tooMuch: func() { tooMuch(errTooMuch) }}
+	code, err := t.Box.Run(bounded, Command{
 		Argv: []string{"/bin/sh", "-c", startScript, "squad-turn", dir, t.Dir, command},
 		Env:  environment(t, dir), Tag: tag(t), Detach: true,
 		Output: func(_ bool, b []byte) { read.take(b) },
 	})
 	if err == nil && code == exitStarted {
-		code, err = join(ctx, t, dir, out.Position(), read.take, func() int64 { return read.taken })
+		code, err = join(bounded, t, dir, out.Position(), read.take, func() int64 { return read.taken })
 	}
 	read.end()
+	if errors.Is(context.Cause(bounded), errTooMuch) {
+		return Result{Outcome: Stopped, ExitCode: -1, Summary: errTooMuch.Error()}, kill(ctx, t)
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -123,10 +128,17 @@ type writerFunc func([]byte)
 func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
 
 // Stop implements [Driver].
-func (Shell) Stop(ctx context.Context, t Turn) error { return stop(ctx, t) }
+func (Shell) Stop(ctx context.Context, t Turn) error { return kill(ctx, t) }
 
-// stop ends a turn's process: asked first, then killed.
-func stop(ctx context.Context, t Turn) error {
+// kill ends a turn's process at once with everything it started: tools of agents run
+// in sessions of their own, which a polite signal to the agent would leave behind.
+func kill(ctx context.Context, t Turn) error {
+	_, err := t.Box.Signal(ctx, tag(t), "KILL")
+	return err
+}
+
+// letGo ends an agent that has answered and waits for more: asked first, then killed.
+func letGo(ctx context.Context, t Turn) error {
 	for _, signal := range []string{"TERM", "KILL"} {
 		found, err := t.Box.Signal(ctx, tag(t), signal)
 		if err != nil || !found {
@@ -177,9 +189,17 @@ func environment(t Turn, dir string) map[string]string {
 // maxLine bounds a line that may be an event; longer ones are log.
 const maxLine = 64 << 10
 
+// maxOutput bounds what a turn may print: a program without end would fill the
+// sandbox's disk, and nobody reads that much.
+const maxOutput = 64 << 20
+
+var errTooMuch = fmt.Errorf("the agent printed more than %d MiB", maxOutput>>20)
+
 // lines splits output into lines, takes the events out and logs the rest.
 type lines struct {
 	out      *Stream
+	tooMuch  func() // ends the turn
+	before   int64  // read by earlier readers
 	taken    int64
 	partial  []byte
 	question string
@@ -188,7 +208,10 @@ type lines struct {
 }
 
 func (l *lines) take(b []byte) {
-	l.taken += int64(len(b))
+	if l.taken += int64(len(b)); l.before+l.taken > maxOutput {
+		l.tooMuch()
+		return
+	}
 	for len(b) > 0 {
 		i := bytes.IndexByte(b, '\n')
 		switch {

@@ -35,7 +35,9 @@ type LLM struct {
 const (
 	maxContext  = 400_000 // characters kept before old tool output is dropped
 	maxToolText = 30_000  // characters of one tool's output that the model sees
-	modelTries  = 4
+	modelTries  = 6
+	maxPause    = 2 * time.Minute // before a model is asked again
+	loopCalls   = 20              // the same call this often in a row is the end of the turn
 )
 
 // Turn implements [Driver].
@@ -66,7 +68,7 @@ func (l LLM) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
 
 // Stop implements [Driver]. The loop ends with its context; what remains is a
 // command that one of its tools started.
-func (LLM) Stop(ctx context.Context, t Turn) error { return stop(ctx, t) }
+func (LLM) Stop(ctx context.Context, t Turn) error { return kill(ctx, t) }
 
 // llmLoop is one turn of the built-in agent.
 type llmLoop struct {
@@ -76,16 +78,20 @@ type llmLoop struct {
 	out   *Stream
 	model model
 	file  string
+	code  int // of the last command
 	state llmState
 }
 
 // llmState is what is kept of a turn.
 type llmState struct {
-	Said   []said     `json:"said"`
-	Told   int        `json:"told"` // entries of Said whose events are stored
-	Runs   []Evidence `json:"runs,omitempty"`
-	Done   bool       `json:"done,omitempty"`
-	Result Result     `json:"result,omitzero"`
+	Said []said     `json:"said"`
+	Told int        `json:"told"` // entries of Said whose events are stored
+	Runs []Evidence `json:"runs,omitempty"`
+	// Last is the last call, Repeats how often it was made in a row.
+	Last    string `json:"last,omitempty"`
+	Repeats int    `json:"repeats,omitempty"`
+	Done    bool   `json:"done,omitempty"`
+	Result  Result `json:"result,omitzero"`
 }
 
 // said is one entry of the conversation.
@@ -127,11 +133,27 @@ func (l *llmLoop) load() error {
 		}
 		if past != nil {
 			l.state.Said = past.Said
+			l.answerOpen()
 		}
 	}
 	l.state.Said = append(l.state.Said, said{Role: "user", Text: l.turn.Prompt})
 	l.state.Told = len(l.state.Said)
 	return l.save()
+}
+
+// answerOpen answers calls that a turn left open when it was stopped: providers
+// refuse a conversation with a call that has no result.
+func (l *llmLoop) answerOpen() {
+	if len(l.state.Said) == 0 {
+		return
+	}
+	var open []toolDone
+	for _, c := range l.state.Said[len(l.state.Said)-1].Calls {
+		open = append(open, toolDone{ID: c.ID, Text: "not run: the turn was stopped", Error: true})
+	}
+	if len(open) > 0 {
+		l.state.Said = append(l.state.Said, said{Role: "tools", Results: open})
+	}
 }
 
 func (l *llmLoop) readState(file string) (*llmState, error) {
@@ -176,6 +198,10 @@ func (l *llmLoop) step() (done bool, err error) {
 	}
 	results := make([]toolDone, 0, len(last.Calls))
 	for _, c := range last.Calls {
+		if l.loops(c) {
+			l.end(Result{Outcome: Stopped, ExitCode: -1, Summary: fmt.Sprintf("the model looped: %s with the same input %d times in a row", c.Name, loopCalls)})
+			return true, l.save()
+		}
 		results = append(results, l.use(c))
 	}
 	l.state.Said = append(l.state.Said, said{Role: "tools", Results: results})
@@ -204,11 +230,14 @@ func (l *llmLoop) end(r Result) {
 // provider are tried again; a refusal by budget or rule is the end of the turn.
 func (l *llmLoop) ask() error {
 	l.shrink()
-	id := fmt.Sprintf("%d.%d", l.turn.Number, len(l.state.Said))
 	for try := 1; ; try++ {
+		id := fmt.Sprintf("%d.%d.%d", l.turn.Number, len(l.state.Said), try)
 		answer, err := l.model.ask(l.ctx, systemPrompt(l.turn), l.state.Said, func(text string) {
 			l.out.Emit(squad.EventMessage, squad.Text{ID: id, Text: text})
 		})
+		if err == nil && answer.Text == "" && len(answer.Calls) == 0 {
+			err = errors.New("the model's answer is empty")
+		}
 		if err == nil {
 			l.state.Said = append(l.state.Said, answer)
 			l.state.Told = len(l.state.Said)
@@ -222,34 +251,79 @@ func (l *llmLoop) ask() error {
 		if try == modelTries || l.ctx.Err() != nil {
 			return squad.Wrap(squad.CodeProvider, err, "the model did not answer")
 		}
-		l.out.Emit(squad.EventLog, squad.LogChunk{Stream: "system", Text: fmt.Sprintf("the model did not answer (%v); trying again\n", Redact(err.Error()))})
-		select {
-		case <-l.ctx.Done():
-			return context.Cause(l.ctx)
-		case <-time.After(time.Duration(try*try) * time.Second):
+		if err := l.pause(try, err, refused); err != nil {
+			return err
 		}
 	}
 }
 
-// shrink drops the output of old tools when the conversation grows too large; what
-// was said and done stays.
+// pause waits before the model is asked again: as long as it says, else longer each
+// time.
+func (l *llmLoop) pause(try int, err error, refused *modelError) error {
+	wait := min(time.Second<<(try-1), maxPause)
+	if refused != nil && refused.after > 0 {
+		wait = refused.after
+	}
+	l.out.Emit(squad.EventLog, squad.LogChunk{
+		Stream: "system", Text: fmt.Sprintf("the model did not answer (%s); it is asked again in %s\n", Redact(tail(err.Error(), 500)), wait),
+	})
+	select {
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	case <-time.After(wait):
+		return nil
+	}
+}
+
+// size is how much of a conversation's bound an entry takes.
+func (s said) size() int {
+	n := len(s.Text)
+	for _, c := range s.Calls {
+		n += len(c.Input)
+	}
+	for _, r := range s.Results {
+		n += len(r.Text)
+	}
+	return n
+}
+
+// shrink keeps the conversation in bounds: the output and the input of old tools go
+// first, what was said and done stays; then the oldest steps go altogether. The
+// task and the last steps are never touched.
 func (l *llmLoop) shrink() {
 	size := 0
 	for _, s := range l.state.Said {
-		size += len(s.Text)
-		for _, r := range s.Results {
-			size += len(r.Text)
-		}
+		size += s.size()
 	}
-	for i := 0; i < len(l.state.Said)-6 && size > maxContext; i++ {
-		for j := range l.state.Said[i].Results {
-			r := &l.state.Said[i].Results[j]
-			if len(r.Text) > 200 {
-				size -= len(r.Text) - 60
+	const recent = 6
+	for i := 0; i < len(l.state.Said)-recent && size > maxContext; i++ {
+		s := &l.state.Said[i]
+		before := s.size()
+		for j := range s.Results {
+			if r := &s.Results[j]; len(r.Text) > 200 {
 				r.Text = strings.ToValidUTF8(r.Text[:40], "") + " [older output dropped]"
 			}
 		}
+		for j := range s.Calls {
+			if c := &s.Calls[j]; len(c.Input) > 200 {
+				c.Input = json.RawMessage(`{"dropped":"older input"}`)
+			}
+		}
+		size -= before - s.size()
 	}
+	for size > maxContext && len(l.state.Said) > recent+3 && l.state.Said[1].Role == "assistant" && l.state.Said[2].Role == "tools" {
+		size -= l.state.Said[1].size() + l.state.Said[2].size()
+		l.state.Said = append(l.state.Said[:1], l.state.Said[3:]...)
+	}
+}
+
+// loops notes a call and says whether the model makes the same one again and again.
+func (l *llmLoop) loops(c toolUse) bool {
+	if same := c.Name + " " + string(c.Input); same != l.state.Last {
+		l.state.Last, l.state.Repeats = same, 0
+	}
+	l.state.Repeats++
+	return l.state.Repeats >= loopCalls
 }
 
 // systemPrompt is the member's, or that of its role.

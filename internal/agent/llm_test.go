@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	squad "agentsquad"
@@ -162,5 +163,39 @@ func TestLLM_BudgetEndsTheTurnAtOnce(t *testing.T) {
 	}
 	if len(models.calls) != 1 {
 		t.Errorf("%d calls past the budget", len(models.calls))
+	}
+}
+
+// A conversation that grows without end is cut to its bound, and the model's empty
+// input for a tool that wants none is no mistake.
+func TestLLM_ConversationStaysInBounds(t *testing.T) {
+	t.Parallel()
+	var largest atomic.Int64
+	steps := 0
+	models := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		largest.Store(max(largest.Load(), int64(len(body))))
+		w.Header().Set("Content-Type", "text/event-stream")
+		switch steps++; {
+		case steps == 1:
+			fmt.Fprint(w, `data: {"id":"c","object":"chat.completion.chunk","model":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"git_status","arguments":""}}]},"finish_reason":null}]}`+"\n\ndata: [DONE]\n\n")
+		case steps < 40:
+			openAIStream(w, move{tool: "write_file", input: map[string]any{"path": "big.txt", "text": strings.Repeat(string(rune('a'+steps%20)), 60_000)}})
+		default:
+			openAIStream(w, move{tool: "finish", input: map[string]any{"summary": "done"}})
+		}
+	})
+	driver, turn, sink := llmTurn(t, "openai", models)
+	result, err := driver.Turn(t.Context(), turn, agent.NewStream(t.Context(), sink, squad.Event{}, 0))
+	if err != nil || result.Outcome != agent.Finished {
+		t.Errorf("result %+v, %v", result, err)
+	}
+	if largest.Load() > 700_000 {
+		t.Errorf("a request of %d bytes", largest.Load())
+	}
+	for _, call := range sink.calls(t) {
+		if call.Title == "git_status" && call.Status == "failed" {
+			t.Errorf("call %+v", call)
+		}
 	}
 }

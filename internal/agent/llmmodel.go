@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	anthropicopt "github.com/anthropics/anthropic-sdk-go/option"
@@ -26,7 +28,18 @@ type model interface {
 type modelError struct {
 	status  int
 	message string
+	after   time.Duration // what the provider says to wait, 0 where it says nothing
 	err     error
+}
+
+func newModelError(status int, raw string, resp *http.Response, err error) error {
+	e := &modelError{status: status, message: reasonIn(raw, status), err: err}
+	if resp != nil {
+		if seconds, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil && seconds > 0 {
+			e.after = min(time.Duration(seconds)*time.Second, maxPause)
+		}
+	}
+	return e
 }
 
 func (e *modelError) Error() string { return e.message }
@@ -100,7 +113,7 @@ func (m anthropicModel) ask(ctx context.Context, system string, talk []said, tel
 		case "text":
 			text.WriteString(block.Text)
 		case "tool_use":
-			out.Calls = append(out.Calls, toolUse{ID: block.ID, Name: block.Name, Input: json.RawMessage(block.Input)})
+			out.Calls = append(out.Calls, toolUse{ID: block.ID, Name: block.Name, Input: input(string(block.Input))})
 		}
 	}
 	out.Text = text.String()
@@ -127,9 +140,29 @@ func anthropicMessage(s said) anthropic.MessageParam {
 func anthropicError(err error) error {
 	var e *anthropic.Error
 	if errors.As(err, &e) {
-		return &modelError{status: e.StatusCode, message: reasonIn(e.RawJSON(), e.StatusCode), err: err}
+		return newModelError(e.StatusCode, e.RawJSON(), e.Response, err)
 	}
 	return err
+}
+
+// invalidInput begins the input of a call that was no JSON object.
+const invalidInput = `{"invalid_input":`
+
+// input makes what a model gave to a tool a JSON object: some leave it empty where a
+// tool wants nothing, and an answer that was cut off ends in the middle.
+func input(text string) json.RawMessage {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage(`{}`)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &object) == nil {
+		return json.RawMessage(text)
+	}
+	quoted, err := json.Marshal(tail(text, 1000))
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return json.RawMessage(invalidInput + string(quoted) + "}")
 }
 
 type openAIModel struct {
@@ -164,17 +197,17 @@ func (m openAIModel) ask(ctx context.Context, system string, talk []said, tell f
 	if err := stream.Err(); err != nil {
 		var e *openai.Error
 		if errors.As(err, &e) {
-			return said{}, &modelError{status: e.StatusCode, message: reasonIn(e.RawJSON(), e.StatusCode), err: err}
+			return said{}, newModelError(e.StatusCode, e.RawJSON(), e.Response, err)
 		}
 		return said{}, err
 	}
 	if len(whole.Choices) == 0 {
-		return said{}, errors.New("the model's answer is empty")
+		return said{Role: "assistant"}, nil
 	}
 	message := whole.Choices[0].Message
 	out := said{Role: "assistant", Text: message.Content}
 	for _, c := range message.ToolCalls {
-		out.Calls = append(out.Calls, toolUse{ID: c.ID, Name: c.Function.Name, Input: json.RawMessage(c.Function.Arguments)})
+		out.Calls = append(out.Calls, toolUse{ID: c.ID, Name: c.Function.Name, Input: input(c.Function.Arguments)})
 	}
 	return out, nil
 }

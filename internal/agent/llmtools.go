@@ -2,7 +2,9 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -66,6 +68,9 @@ func (l *llmLoop) use(c toolUse) toolDone {
 		return toolDone{ID: c.ID, Text: "there is no tool " + c.Name, Error: true}
 	}
 	tool := llmTools[i]
+	if strings.HasPrefix(string(c.Input), invalidInput) {
+		return toolDone{ID: c.ID, Text: "the input is no whole JSON object", Error: true}
+	}
 	if err := json.Unmarshal(c.Input, &in); err != nil {
 		return toolDone{ID: c.ID, Text: "the input is not right: " + err.Error(), Error: true}
 	}
@@ -81,11 +86,8 @@ func (l *llmLoop) use(c toolUse) toolDone {
 		call.Status, text = "failed", strings.TrimSpace(text+"\n"+err.Error())
 		call.Output = text
 	}
-	if in.Command != "" {
-		code := 0
-		if n := len(l.state.Runs); n > 0 {
-			code = l.state.Runs[n-1].ExitCode
-		}
+	if in.Command != "" && err == nil {
+		code := l.code
 		call.ExitCode = &code
 	}
 	l.out.Emit(squad.EventToolCall, call)
@@ -110,20 +112,35 @@ func cut(text string, max int) string {
 	return strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n… %d characters left out …\n", len(text)-max) + strings.ToValidUTF8(text[len(text)-half:], "")
 }
 
+// maxPrinted bounds what one tool may print before it is stopped.
+const maxPrinted = 16 << 20
+
 // shell runs a program in the checkout and returns its output.
 func (l *llmLoop) shell(timeout time.Duration, argv ...string) (string, int, error) {
+	ctx, stop := context.WithCancelCause(l.ctx)
+	defer stop(nil)
 	var b bytes.Buffer
-	code, err := l.turn.Box.Run(l.ctx, Command{
+	printed := 0
+	code, err := l.turn.Box.Run(ctx, Command{
 		Argv: argv, Dir: l.turn.Dir, Env: l.turn.Env, Tag: tag(l.turn), Timeout: timeout,
 		Output: func(_ bool, p []byte) {
+			if printed += len(p); printed > maxPrinted {
+				stop(errPrinted)
+				return
+			}
 			if b.Len() < 1<<20 {
 				b.Write(p)
 			}
-			l.out.Emit(squad.EventLog, squad.LogChunk{Stream: "stdout", Text: Redact(clean(string(p)))})
+			l.out.Log("stdout", p)
 		},
 	})
+	if errors.Is(context.Cause(ctx), errPrinted) {
+		err = errPrinted
+	}
 	return clean(b.String()), code, err
 }
+
+var errPrinted = squad.Errorf(squad.CodeTooLarge, "stopped: it printed more than %d MiB", maxPrinted>>20)
 
 func (l *llmLoop) runCommand(in toolInput) (string, error) {
 	timeout := 5 * time.Minute
@@ -134,7 +151,7 @@ func (l *llmLoop) runCommand(in toolInput) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	if len(l.state.Runs) < 500 {
+	if l.code = code; len(l.state.Runs) < 500 {
 		l.state.Runs = append(l.state.Runs, Evidence{Command: tail(in.Command, 500), ExitCode: code})
 	}
 	return text + "\n[exit code " + strconv.Itoa(code) + "]", nil

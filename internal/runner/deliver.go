@@ -44,7 +44,7 @@ func (r *Runner) commit(ctx context.Context, s scene, p place, turn int, result 
 			return commitResult{}, err
 		}
 		if result.Outcome != agent.Asked {
-			return commitResult{}, flow.Permanent(agentFailed(result))
+			return commitResult{}, flow.Permanent(r.agentFailed(ctx, s, result))
 		}
 		return commitResult{}, r.ask(ctx, s, result.Question)
 	}
@@ -55,7 +55,16 @@ func (r *Runner) commit(ctx context.Context, s scene, p place, turn int, result 
 	return commitResult{Head: done.Head, New: done.Head != s.execution.HeadSHA, Commits: done.Commits}, nil
 }
 
-func agentFailed(result agent.Result) error {
+// agentFailed is the error of a turn that did not end well. One that a budget ended
+// says so: every agent tells it in other words.
+func (r *Runner) agentFailed(ctx context.Context, s scene, result agent.Result) error {
+	told, err := r.cfg.Store.Events(ctx, store.EventFilter{ExecutionID: s.execution.ID, Types: []squad.EventType{squad.EventBudgetReached}, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(told) > 0 || strings.Contains(result.Summary, "does not allow this call") {
+		return squad.Errorf(squad.CodeQuota, "budget_reached: %s", orElse(firstLine(result.Summary), "the budget does not allow another call"))
+	}
 	what := fmt.Sprintf("the agent ended with exit code %d", result.ExitCode)
 	if result.Outcome == agent.Stopped {
 		what = "the agent was stopped"

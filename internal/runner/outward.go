@@ -141,9 +141,13 @@ func (o *Outward) AgentEnv(ctx context.Context, sb squad.Sandbox, _ squad.Member
 		return nil, err
 	}
 	key := orElse(secret, "provided-by-the-gateway")
-	return map[string]string{
+	env := map[string]string{
 		"ANTHROPIC_BASE_URL": base + "/llm/anthropic", "ANTHROPIC_API_KEY": key,
 		"OPENAI_BASE_URL": base + "/llm/openai/v1", "OPENAI_API_KEY": key,
 		"SQUAD_GATEWAY": base,
-	}, nil
+	}
+	if secret != "" {
+		env["SQUAD_GATEWAY_TOKEN"] = secret
+	}
+	return env, nil
 }
