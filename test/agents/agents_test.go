@@ -3,8 +3,10 @@ package agents
 import (
 	"strings"
 	"testing"
+	"time"
 
 	squad "agentsquad"
+	"agentsquad/client"
 )
 
 // real are the agents of others that are driven here.
@@ -21,30 +23,54 @@ var real = []struct {
 // gate is a command that waits inside the sandbox until the test lets it go on.
 const gate = `touch /tmp/here; while [ ! -e /tmp/gate ]; do sleep 0.1; done; echo through the gate`
 
+// scripts of the real agents: a first turn that stops at the gate, a second one after
+// a remark, and one that uses the squad's tools.
+var scripts = map[string][]step{
+	"edit": {
+		{thought: "I think I should write a file.", text: "First the file.", shell: `printf 'from the agent\n' > hello.txt && git add -A && git commit -qm 'feat: say hello'`},
+		{shell: gate},
+		{shell: "exit 3"},
+		{text: "I wrote hello.txt and committed it."},
+	},
+	"again": {
+		{text: "Once more.", shell: `printf 'and again\n' >> hello.txt`},
+		{text: "I added a line."},
+	},
+	"tell": {
+		{mcp: "message_member", input: map[string]any{"to": "Bo", "text": "hello Bo, from the tools"}},
+		{shell: `echo told > told.txt`},
+		{text: "I told Bo."},
+	},
+}
+
+// Each agent works on a task until its server dies with kill -9 in the middle of a
+// command, is joined again, delivers, takes a remark in a second turn, uses the
+// squad's tools, and is cancelled in its last task.
 func TestAgents_TaskBecomesPullRequest(t *testing.T) {
 	t.Parallel()
 	for _, a := range real {
 		t.Run(a.preset, func(t *testing.T) {
 			t.Parallel()
 			dir := installed(t, a.preset, a.always)
-			m := newModel(t, map[string][]step{"edit": {
-				{thought: "I think I should write a file.", text: "First the file.", shell: `printf 'from the agent\n' > hello.txt && git add -A && git commit -qm 'feat: say hello'`},
-				{shell: gate},
-				{shell: "exit 3"},
-				{text: "I wrote hello.txt and committed it."},
-			}})
+			m := newModel(t, scripts)
 			s := newServer(t, m)
 			s.addTemplate(a.preset, dir)
 			c := s.crew()
-			ada := c.member("Ada", squad.NewMember{LLMModel: a.model, Config: squad.MemberConfig{Agent: squad.AgentACP, Preset: a.preset, Template: a.preset}})
+			config := squad.MemberConfig{Agent: squad.AgentACP, Preset: a.preset, Template: a.preset}
+			ada := c.member("Ada", squad.NewMember{LLMModel: a.model, Config: config})
 			k := c.run("Say hello (script=edit)", ada)
 			c.atGate(k)
 			c.noKeyInside(k)
+			s.kill()
+			s.start()
 			c.inside(k, "touch /tmp/gate")
 			k = c.until(k, "review", inReview)
 			c.checkDelivery(k)
 			c.checkStory(k)
 			c.checkBooks(k, m, a.model)
+			c.secondTurn(k, m)
+			c.useTools(a.preset, ada)
+			c.cancel(c.member("Cy", squad.NewMember{LLMModel: a.model, Config: config}))
 			if t.Failed() {
 				c.story(k)
 			}
@@ -52,22 +78,94 @@ func TestAgents_TaskBecomesPullRequest(t *testing.T) {
 	}
 }
 
+// secondTurn has the agent go on after a remark: the conversation is loaded, and
+// what was told before is not told again.
+func (c crew) secondTurn(k squad.Task, m *model) {
+	c.t.Helper()
+	_, err := c.NudgeTask(c.t.Context(), k.ID, "Please add a line (script=again)")
+	must(c.t, err)
+	c.until(k, "a second turn", func(now squad.Task) bool {
+		return inReview(now) && strings.Contains(texts(c.events(k, squad.EventMessage)), "I added a line.") && c.execution(k).Status == squad.ExecutionWaiting
+	})
+	if got := c.file(k, "hello.txt"); got != "from the agent\nand again" {
+		c.t.Errorf("hello.txt is %q", got)
+	}
+	said := texts(c.events(k, squad.EventMessage))
+	if n := strings.Count(said, "First the file."); n != 1 {
+		c.t.Errorf("the first turn was told %d times: %q", n, said)
+	}
+	known := false
+	for _, r := range m.requests() {
+		if strings.Contains(r.body, "script=again") && len(r.body) > 0 {
+			known = known || strings.Contains(r.body, "First the file.")
+		}
+	}
+	if !known {
+		c.t.Error("the second turn does not know the first")
+	}
+}
+
+// useTools has the agent write to another member through the squad's MCP server.
+func (c crew) useTools(preset string, ada squad.Member) {
+	c.t.Helper()
+	bo := c.member("Bo", squad.NewMember{Config: squad.MemberConfig{Agent: squad.AgentCommand, Command: "true"}})
+	config := ada.Config
+	dee := c.member("Dee", squad.NewMember{LLMModel: ada.LLMModel, Config: config})
+	k := c.run("Tell Bo (script=tell)", dee)
+	c.until(k, "review", inReview)
+	list, err := client.Collect(c.Messages(c.t.Context(), client.Values{"squad_id": c.squad.ID}))
+	must(c.t, err)
+	for _, msg := range list {
+		if msg.To == "member:"+bo.ID && msg.From == "member:"+dee.ID && msg.Body == "hello Bo, from the tools" {
+			return
+		}
+	}
+	c.story(k)
+	c.t.Errorf("%s did not reach the squad's tools: %+v", preset, list)
+}
+
+// cancel stops an agent in the middle of a command; nothing that it started stays.
+func (c crew) cancel(cy squad.Member) {
+	c.t.Helper()
+	team, err := c.Squad(c.t.Context(), c.squad.ID)
+	must(c.t, err)
+	team.Config.Cleanup.KeepSandbox = time.Hour
+	_, err = c.ChangeSquad(c.t.Context(), c.squad.ID, squad.SquadChange{Config: &team.Config})
+	must(c.t, err)
+	k := c.run("Wait (script=edit)", cy)
+	c.atGate(k)
+	box := c.execution(k).SandboxID
+	const search = `pgrep -f 'tmp/[g]ate|codex-ac[p]|claud[e]|opencod[e]'`
+	if c.inside(k, search).Stdout == "" {
+		c.t.Error("nothing runs before the cancel")
+	}
+	_, err = c.CancelTask(c.t.Context(), k.ID, "enough")
+	must(c.t, err)
+	c.until(k, "a kept sandbox", func(squad.Task) bool {
+		sb, err := c.Sandbox(c.t.Context(), box)
+		return err == nil && sb.Status == squad.SandboxPaused
+	})
+	_, err = c.ResumeSandbox(c.t.Context(), box)
+	must(c.t, err)
+	out, err := c.Execute(c.t.Context(), box, squad.Command{Shell: search})
+	must(c.t, err)
+	if out.Stdout != "" {
+		ps, _ := c.Execute(c.t.Context(), box, squad.Command{Shell: "ps -ef"})
+		c.t.Errorf("after the cancel there are still: %s\n%s", out.Stdout, ps.Stdout)
+	}
+}
+
 // atGate waits until the agent's command waits at the gate.
 func (c crew) atGate(k squad.Task) {
 	c.t.Helper()
-	c.until(k, "the gate", func(now squad.Task) bool {
-		list, err := c.runningCommand(k)
-		return err == nil && list
-	})
-}
-
-func (c crew) runningCommand(k squad.Task) (bool, error) {
-	for _, call := range calls(c.events(k, squad.EventToolCall)) {
-		if strings.Contains(call.Command, "/tmp/here") {
-			return c.inside(k, "test -e /tmp/here").ExitCode == 0, nil
+	c.until(k, "the gate", func(squad.Task) bool {
+		for _, call := range calls(c.events(k, squad.EventToolCall)) {
+			if strings.Contains(call.Command, "/tmp/here") {
+				return c.inside(k, "test -e /tmp/here").ExitCode == 0
+			}
 		}
-	}
-	return false, nil
+		return false
+	})
 }
 
 // noKeyInside looks for the real model key in all that the sandbox holds.
@@ -101,10 +199,10 @@ func (c crew) checkDelivery(k squad.Task) {
 // checkStory wants what the agent did as typed events.
 func (c crew) checkStory(k squad.Task) {
 	c.t.Helper()
-	if got := texts(c.events(k, squad.EventMessage)); !strings.Contains(got, "First the file.") || !strings.Contains(got, "I wrote hello.txt and committed it.") {
+	if got := texts(c.events(k, squad.EventMessage)); strings.Count(got, "First the file.") != 1 || strings.Count(got, "I wrote hello.txt and committed it.") != 1 {
 		c.t.Errorf("said %q", got)
 	}
-	if got := texts(c.events(k, squad.EventThought)); !strings.Contains(got, "I think I should write a file.") {
+	if got := texts(c.events(k, squad.EventThought)); strings.Count(got, "I think I should write a file.") != 1 {
 		c.t.Errorf("thought %q", got)
 	}
 	ended := map[string]squad.ToolCall{}

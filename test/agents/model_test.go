@@ -18,8 +18,9 @@ import (
 type step struct {
 	thought, text string
 	shell         string         // a command line, in whichever tool the agent has for it
-	tool          string         // or a tool by name
-	input         map[string]any // of tool
+	tool          string         // or a tool of the built-in loop by name
+	mcp           string         // or a tool of the squad, over MCP
+	input         map[string]any // of tool or mcp
 	status        int            // or a refusal
 	wait          time.Duration  // what Retry-After says
 }
@@ -130,27 +131,43 @@ func (m *model) next(in *ask, raw string) step {
 	for _, sign := range []string{`"type":"tool_result"`, `"type":"function_call_output"`, `"role":"tool"`} {
 		n += strings.Count(since, sign)
 	}
-	for {
-		if n >= len(script) {
-			return step{text: "All done."}
-		}
-		s := script[n]
-		if s.status == 0 {
+	at := 0 // refusals come in between and are no steps
+	for _, s := range script {
+		switch {
+		case at < n && s.status == 0:
+			at++
+		case at == n && s.status == 0:
 			return s.with(in)
-		}
-		m.mu.Lock()
-		times := m.refused[name]
-		m.refused[name]++
-		m.mu.Unlock()
-		if times == 0 {
+		case at == n && m.first(fmt.Sprint(name, at)):
 			return s
 		}
-		script = append(append([]step{}, script[:n]...), script[n+1:]...)
 	}
+	return step{text: "All done."}
 }
 
-// with makes the shell line a call of the tool that the agent has.
+// first says whether a refusal is given for the first time.
+func (m *model) first(what string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused[what]++
+	return m.refused[what] == 1
+}
+
+// with makes the shell line, or the squad's tool, a call of the tool that the agent has.
 func (s step) with(in *ask) step {
+	if s.mcp != "" {
+		switch {
+		case in.has("mcp__squad__" + s.mcp): // Claude Code
+			s.tool = "mcp__squad__" + s.mcp
+		case in.has("squad_" + s.mcp): // OpenCode
+			s.tool = "squad_" + s.mcp
+		case in.has("mcp__squad"): // Codex
+			s.tool = "mcp__squad/" + s.mcp
+		default:
+			return step{text: "The squad's tools are not there."}
+		}
+		return s
+	}
 	if s.shell == "" {
 		return s
 	}
