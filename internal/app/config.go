@@ -50,6 +50,7 @@ type Config struct {
 	OpenAIAPIKey     string
 	OpenAIBaseURL    string
 	ModelBaseURLs    []string
+	ShareForgeToken  bool
 
 	Budget        squad.Budget
 	Prices        map[string]gateway.Price

@@ -60,6 +60,7 @@ func (c *Config) keyOptions() []Option {
 		opt("e2b-api-url", "API address of an E2B cluster of your own", text(&c.E2BAPIURL), "E2B_API_URL"),
 		opt("e2b-sandbox-url", "traffic address of an E2B cluster of your own", text(&c.E2BSandboxURL), "E2B_SANDBOX_URL"),
 		hidden(opt("github-token", "token for GitHub repositories without a credential of their own", text(&c.GitHubToken), "GITHUB_TOKEN")),
+		opt("share-forge-token", "hand a repository's own token to cloud sandboxes that cannot reach this server", boolean(&c.ShareForgeToken)),
 		opt("github-repo-owner", "owner of the repository added at the first start", text(&c.GitHubRepoOwner), "GITHUB_REPO_OWNER"),
 		opt("github-repo-name", "name of the repository added at the first start", text(&c.GitHubRepoName), "GITHUB_REPO_NAME"),
 		hidden(opt("anthropic-api-key", "key that the gateway adds to Anthropic requests", text(&c.AnthropicAPIKey), "ANTHROPIC_API_KEY")),

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
+	"github.com/google/go-github/v88/github"
 
 	squad "agentsquad"
 	"agentsquad/internal/store"
@@ -72,7 +74,7 @@ func (c *Credentials) Token(ctx context.Context, repo squad.Repository) (string,
 		return c.env[string(repo.Forge)], nil
 	}
 	if cred.Kind == squad.CredentialGitHubApp {
-		return c.installationToken(ctx, cred, gitHubAPI(repo))
+		return c.installationToken(ctx, cred, gitHubAPI(repo), nil)
 	}
 	secret, err := c.open(ctx, cred.ID)
 	return string(secret), err
@@ -188,13 +190,16 @@ func (c *Credentials) Reseal(ctx context.Context) (int, error) {
 
 // installationToken mints (or takes from the cache) a GitHub App's short-lived
 // token. The transport keeps it and renews it before it ends. api is the address of
-// the API, "" for github.com's.
-func (c *Credentials) installationToken(ctx context.Context, cred squad.Credential, api string) (string, error) {
+// the API, "" for github.com's; only narrows the token, where given.
+func (c *Credentials) installationToken(ctx context.Context, cred squad.Credential, api string, only *github.InstallationTokenOptions) (string, error) {
 	sealed, err := c.store.SealedCredential(ctx, cred.ID)
 	if err != nil {
 		return "", err
 	}
 	key := cred.ID + " " + api
+	if only != nil {
+		key += " " + strings.Join(only.Repositories, " ")
+	}
 	c.mu.Lock()
 	app := c.apps[key]
 	c.mu.Unlock()
@@ -202,6 +207,7 @@ func (c *Credentials) installationToken(ctx context.Context, cred squad.Credenti
 		if app, err = c.openApp(cred.ID, sealed, api); err != nil {
 			return "", err
 		}
+		app.transport.InstallationTokenOptions = only
 		c.mu.Lock()
 		c.apps[key] = app
 		c.mu.Unlock()

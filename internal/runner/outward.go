@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 
 	squad "agentsquad"
+	"agentsquad/internal/event"
 	"agentsquad/internal/gateway"
 	"agentsquad/internal/git"
 	"agentsquad/internal/sandbox"
@@ -25,9 +27,18 @@ type Outward struct {
 	// Token makes the token with which a cloud sandbox reaches the gateway. It
 	// opens one sandbox's task and nothing else.
 	Token func(ctx context.Context, sb squad.Sandbox) (string, error)
+	// Narrow is a credential that reads one repository, for cloud sandboxes that
+	// cannot reach us; Wide is the repository's own, asked only where ShareWide is
+	// set.
+	Narrow    func(ctx context.Context, repo squad.Repository) (user, secret string, err error)
+	Wide      func(ctx context.Context, repositoryID string) (user, secret string, err error)
+	ShareWide bool
+	Events    *event.Log
+	Log       *slog.Logger
 
 	mu     sync.Mutex
 	tokens map[string]string // by sandbox: the secret is in memory only
+	warned map[string]bool   // sandboxes that were given a credential of the forge
 }
 
 // Prepare implements [Gateway].
@@ -52,6 +63,9 @@ func (o *Outward) Look() { o.Gateway.Look() }
 
 // Remote implements [Gateway].
 func (o *Outward) Remote(ctx context.Context, sb squad.Sandbox, repo squad.Repository) (string, git.Auth, error) {
+	if sb.Provider != "local" && o.PublicURL == "" {
+		return o.direct(ctx, sb, repo)
+	}
 	base, secret, err := o.reach(ctx, sb)
 	if err != nil {
 		return "", git.Auth{}, err
@@ -136,6 +150,9 @@ func (o *Outward) Dir(_ context.Context, repo squad.Repository) (string, error) 
 // given opens nothing: the gateway knows the caller by its tunnel or its token and
 // puts the real key in its place.
 func (o *Outward) AgentEnv(ctx context.Context, sb squad.Sandbox, _ squad.Member) (map[string]string, error) {
+	if sb.Provider != "local" && o.PublicURL == "" {
+		return nil, nil // it has no way to the gateway; models of the built-in agent need none
+	}
 	base, secret, err := o.reach(ctx, sb)
 	if err != nil {
 		return nil, err
