@@ -17,6 +17,7 @@ export const keys = {
   pulls: (squad: string) => ['pulls', squad] as const,
   pullDiff: (pull: string) => ['pull-diff', pull] as const,
   taskDiff: (task: string) => ['task-diff', task] as const,
+  sandboxDiff: (sandbox: string) => ['sandbox-diff', sandbox] as const,
   comments: (pull: string) => ['comments', pull] as const,
   messages: (squad: string) => ['messages', squad] as const,
   conflicts: (squad: string) => ['conflicts', squad] as const,

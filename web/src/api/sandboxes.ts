@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { all, api, apiPath, request } from './client'
 import { keys } from './keys'
-import type { FileInfo, PoolState, Sandbox, SandboxRequest, SandboxSample } from './types'
+import type { Diff, FileInfo, PoolState, Sandbox, SandboxRequest, SandboxSample } from './types'
 
 export const sandboxesQuery = (squad: string) =>
   queryOptions({ queryKey: keys.sandboxes(squad), queryFn: ({ signal }) => all<Sandbox>('/sandboxes', { squad_id: squad, status: 'created,running,paused,error' }, 2000, signal) })
@@ -40,3 +40,6 @@ export const forkSandbox = (id: string, count: number) => api<{ items: Sandbox[]
 export const killSandbox = (id: string) => api<void>(`/sandboxes/${id}`, { method: 'DELETE' })
 export const contentURL = (id: string, path: string) => apiPath(`/sandboxes/${id}/files/content`, { path })
 export const createSandbox = (body: SandboxRequest) => api<Sandbox>('/sandboxes', { method: 'POST', body })
+
+/** The working tree of a sandbox against the base of its branch. */
+export const sandboxDiffQuery = (id: string) => queryOptions({ queryKey: keys.sandboxDiff(id), queryFn: ({ signal }) => api<Diff>(`/sandboxes/${id}/diff`, { signal }), staleTime: 0, retry: false })

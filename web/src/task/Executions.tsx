@@ -3,13 +3,13 @@ import { ChevronDown } from 'lucide-react'
 import { useState } from 'react'
 import { membersQuery } from '@/api/squads'
 import { executionsQuery } from '@/api/tasks'
-import type { Execution, ExecutionStatus, Member, Task } from '@/api/types'
+import type { Execution, Member, Task } from '@/api/types'
 import { StepBar } from '@/board/StepBar'
 import { livenessWords, pulseOf } from '@/board/steps'
 import { compact, usd } from '@/format/number'
 import { span } from '@/format/time'
 import { Avatar } from '@/ui/Avatar'
-import { Badge, type Tone } from '@/ui/Badge'
+import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
 import { cx } from '@/ui/cx'
 import { ErrorState, Rows } from '@/ui/States'
@@ -17,34 +17,36 @@ import { Time } from '@/ui/Time'
 import { useNow } from '@/ui/useNow'
 import { Commits } from './Commits'
 import { Timeline } from './Timeline'
-import { useTaskVerbs } from './useTaskVerbs'
-
-export const EXECUTION_TONES: Record<ExecutionStatus, Tone> = { queued: 'neutral', running: 'warn', waiting: 'review', succeeded: 'ok', failed: 'danger', cancelled: 'neutral' }
+import { EXECUTION_TONES } from './tones'
+import { isDecided, waysOf } from './ways'
+import { Ways } from './Ways'
 
 export function Executions({ task }: { task: Task }) {
   const executions = useQuery(executionsQuery(task.id))
   const members = useQuery(membersQuery(task.squad_id))
   const rows = (executions.data ?? []).toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
-  const live = rows.filter((row) => row.status === 'running' || row.status === 'waiting' || row.status === 'queued')
+  const ways = waysOf(rows)
   return (
-    <section aria-label="Executions">
-      <h3 className="mb-3 text-base font-semibold">Work</h3>
-      {executions.isPending && <Rows n={2} what="executions" />}
-      {executions.isError && !executions.data && <ErrorState error={executions.error} what="The executions" retry={() => void executions.refetch()} />}
-      {executions.data?.length === 0 && <p className="rounded-lg border border-dashed p-6 text-center text-sm text-muted">Nobody has worked on this yet. Start it, or move its card to “In progress”.</p>}
-      <ol className="space-y-3">
-        {rows.map((row, i) => <Row key={row.id} task={task} execution={row} member={members.data?.find((each) => each.id === row.member_id)} open={i === 0} rival={live.length > 1 && live.includes(row)} />)}
-      </ol>
-    </section>
+    <>
+      {ways.length > 0 && !isDecided(ways) && <Ways task={task} ways={ways} />}
+      <section aria-label="Executions">
+        <h3 className="mb-3 text-base font-semibold">Work</h3>
+        {executions.isPending && <Rows n={2} what="executions" />}
+        {executions.isError && !executions.data && <ErrorState error={executions.error} what="The executions" retry={() => void executions.refetch()} />}
+        {executions.data?.length === 0 && <p className="rounded-lg border border-dashed p-6 text-center text-sm text-muted">Nobody has worked on this yet. Start it, or move its card to “In progress”.</p>}
+        <ol className="space-y-3">
+          {rows.map((row, i) => <Row key={row.id} execution={row} member={members.data?.find((each) => each.id === row.member_id)} open={i === 0 && ways.length === 0} />)}
+        </ol>
+      </section>
+    </>
   )
 }
 
-interface RowProps { task: Task; execution: Execution; member: Member | undefined; open: boolean; rival: boolean }
+interface RowProps { execution: Execution; member: Member | undefined; open: boolean }
 
-function Row({ task, execution, member, open: first, rival }: RowProps) {
+function Row({ execution, member, open: first }: RowProps) {
   const [open, setOpen] = useState(first)
   const now = useNow()
-  const { keep } = useTaskVerbs(task)
   const took = execution.started_at ? span(Date.parse(execution.finished_at ?? new Date(now).toISOString()) - Date.parse(execution.started_at)) : ''
   const live = execution.status === 'running'
   return (
@@ -55,7 +57,7 @@ function Row({ task, execution, member, open: first, rival }: RowProps) {
           <p className="flex flex-wrap items-center gap-x-2 text-sm">
             <b className="font-medium">{member?.name ?? 'Nobody yet'}</b>
             <Badge tone={EXECUTION_TONES[execution.status]}>{execution.status}</Badge>
-            <span className="text-muted">attempt {execution.attempt}{execution.turn > 1 && `, turn ${execution.turn}`}</span>
+            <span className="text-muted">attempt {execution.attempt}{execution.lane ? `, way ${execution.lane + 1}` : ''}{execution.turn > 1 && `, turn ${execution.turn}`}</span>
           </p>
           <p className="truncate text-xs text-muted">{live ? livenessWords(execution) : <Time at={execution.finished_at ?? execution.created_at} />}</p>
         </div>
@@ -64,10 +66,9 @@ function Row({ task, execution, member, open: first, rival }: RowProps) {
           <Fact name="tokens" value={compact(execution.tokens_in + execution.tokens_out)} />
           <Fact name="cost" value={usd(execution.model_cost_usd + execution.sandbox_cost_usd)} />
         </dl>
-        {rival && <Button size="sm" busy={keep.isPending} onClick={() => keep.mutate(execution.id)}>Keep this one</Button>}
         <Button look="quiet" size="icon" aria-expanded={open} aria-label={open ? 'Hide the timeline' : 'Show the timeline'} onClick={() => setOpen(!open)}><ChevronDown aria-hidden className={cx('size-4 transition-transform', open && 'rotate-180')} /></Button>
       </div>
-      {live && <div className="px-3 pb-3"><StepBar execution={execution} /></div>}
+      {live && <div className="px-3 pb-3"><StepBar execution={execution} named /></div>}
       {execution.error && <p role="status" className="border-t bg-danger-soft px-3 py-2 text-sm break-words text-danger">{execution.error}</p>}
       {open && (
         <div className="grid gap-6 border-t bg-canvas p-4 md:grid-cols-2">

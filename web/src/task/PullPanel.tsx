@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { Check, CircleCheck, CircleDashed, CircleX, ExternalLink, GitMerge, GitPullRequest, GitPullRequestClosed, RefreshCw } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import type { PullRequest, Task } from '@/api/types'
 import { Button } from '@/ui/Button'
 import { cx } from '@/ui/cx'
@@ -23,13 +23,27 @@ export function PullPanel({ pull, task }: { pull: PullRequest; task: Task }) {
         <span className={cx('inline-flex items-center gap-1.5 rounded-full px-2.5 py-1 text-xs font-medium', state.tone)}><Icon aria-hidden className="size-3.5" />{state.name}</span>
         <h3 className="min-w-0 flex-1 font-medium"><span className="text-muted">Pull request {pull.number}:</span> {pull.title}</h3>
       </header>
-      {pull.body && <div className="border-t px-4 py-3 text-sm"><Prose text={pull.body} /></div>}
+      {pull.body && <Body text={pull.body} />}
       <Facts pull={pull} />
       <footer className="flex flex-wrap items-center gap-2 border-t p-3">
         <PullActions pull={pull} task={task} />
         <Link from="/squads/$squadId/tasks/$number" to="." search={{ tab: 'changes' }} className="ml-auto text-sm text-accent hover:underline">Read the changes</Link>
       </footer>
     </section>
+  )
+}
+
+/** What the agent wrote about it: the first words at once, the evidence on request. */
+function Body({ text }: { text: string }) {
+  const [open, setOpen] = useState(false)
+  const at = text.search(/\n#+ /)
+  const short = at > 0 ? text.slice(0, at).trim() : text
+  const more = short.length < text.trim().length
+  return (
+    <div className="border-t px-4 py-3 text-sm">
+      <Prose text={open ? text : short} />
+      {more && <button type="button" aria-expanded={open} className="mt-2 text-accent hover:underline" onClick={() => setOpen(!open)}>{open ? 'Show less' : 'Show the evidence'}</button>}
+    </div>
   )
 }
 

@@ -15,7 +15,8 @@ import { Executions } from './Executions'
 import { Properties } from './Properties'
 import { PullPanel } from './PullPanel'
 import { Question } from './Question'
-import { STATUS_TONES, Trouble } from './Trouble'
+import { STATUS_TONES } from './tones'
+import { Trouble } from './Trouble'
 import { TaskActions } from './TaskActions'
 
 const Changes = lazy(() => import('./Changes').then((module) => ({ default: module.Changes })))
@@ -54,9 +55,9 @@ export function TaskPage() {
         <TabPanel value="overview" className="min-h-0 flex-1 overflow-y-auto">
           <div className="mx-auto grid max-w-6xl gap-x-10 gap-y-6 p-4 sm:p-6 lg:grid-cols-[minmax(0,1fr)_17rem]">
             <div className="min-w-0 space-y-8">
+              <Description task={task} />
               <Trouble task={task} execution={execution} />
               <Question task={task} execution={execution} />
-              <Description task={task} />
               {pull && <PullPanel pull={pull} task={task} />}
               <Executions task={task} />
             </div>

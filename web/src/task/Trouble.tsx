@@ -1,14 +1,11 @@
 import { Link } from '@tanstack/react-router'
 import { CircleAlert, Hourglass, OctagonX } from 'lucide-react'
 import type { ReactNode } from 'react'
-import type { Execution, Task, TaskStatus } from '@/api/types'
-import type { Tone } from '@/ui/Badge'
+import type { Execution, Task } from '@/api/types'
 import { Button } from '@/ui/Button'
 import { cx } from '@/ui/cx'
 import { type Cause, causeOf, type Remedy } from './causes'
 import { useTaskVerbs } from './useTaskVerbs'
-
-export const STATUS_TONES: Record<TaskStatus, Tone> = { backlog: 'neutral', todo: 'info', in_progress: 'warn', in_review: 'review', done: 'ok' }
 
 const LOOKS: Record<Cause['tone'], { icon: typeof OctagonX; frame: string; ink: string }> = {
   danger: { icon: OctagonX, frame: 'border-danger/25 bg-danger-soft', ink: 'text-danger' },

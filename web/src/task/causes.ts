@@ -43,7 +43,7 @@ function failure(task: Task, execution: Execution | undefined): Cause {
     case 'forbidden': return { tone: 'danger', title: 'A credential was refused', ...detail, advice: 'Replace it or give it the missing rights, then try again.', remedies: ['credentials', 'retry'] }
     case 'not_found':
     case 'invalid': return { tone: 'danger', title: 'Its settings do not fit', ...detail, advice: 'Check the repository and the member, then try again.', remedies: ['repository', 'retry'] }
-    case 'rule_broken': return { tone: 'danger', title: 'A rule of the house refused it', ...detail, advice: 'Tell the agent what to do differently, or change the rule under “Budget and policy”.', remedies: ['retry'] }
+    case 'rule_broken': return { tone: 'danger', title: /exit code/.test(words) ? 'The agent gave up' : 'A rule refused it', ...detail, advice: 'The terminal tells more. Write to the agent what to do differently, or try again from the last checkpoint.', remedies: ['retry', 'answer'] }
     default: return { tone: 'danger', title: 'Failed', ...detail, advice: 'The log and the steps below tell where. Try again to go on from the last checkpoint.', remedies: ['retry'] }
   }
 }

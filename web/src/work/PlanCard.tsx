@@ -8,7 +8,7 @@ const INKS = { completed: 'text-ok', in_progress: 'text-warn', pending: 'text-fa
 export function PlanCard({ plan }: { plan: Plan }) {
   const done = plan.entries.filter((entry) => entry.status === 'completed').length
   return (
-    <aside aria-label="Plan" className="order-first max-h-48 shrink-0 overflow-y-auto border-b p-4 lg:order-none lg:max-h-none lg:w-72 lg:border-b-0 lg:border-l">
+    <section aria-label="Plan" className="p-4">
       <h2 className="mb-3 flex items-baseline justify-between text-sm font-semibold">Plan<span className="tabular text-xs font-normal text-faint">{done} of {plan.entries.length}</span></h2>
       <ol className="space-y-2 text-sm">
         {plan.entries.map((entry) => {
@@ -21,6 +21,6 @@ export function PlanCard({ plan }: { plan: Plan }) {
           )
         })}
       </ol>
-    </aside>
+    </section>
   )
 }

@@ -12,6 +12,7 @@ import { Avatar } from '@/ui/Avatar'
 import { Select } from '@/ui/Field'
 import { Empty, ErrorState, Rows } from '@/ui/States'
 import { TabBar, TabPanel, TabsRoot } from '@/ui/Tabs'
+import { Question } from '@/task/Question'
 import { Activity } from './Activity'
 import { Conversations } from './Conversations'
 import { Files } from './Files'
@@ -79,7 +80,8 @@ export function WorkPage() {
             { value: 'changes', label: 'Changes', icon: <FileDiff aria-hidden /> },
           ]}
         />
-        <TabPanel value="activity" className={PANEL}><Activity work={work} execution={execution} pending={events.isPending && Boolean(execution)} error={events.data ? null : events.error} retry={() => void events.refetch()} /></TabPanel>
+        {task && <div className="shrink-0 px-4 empty:hidden [&>section]:mx-auto [&>section]:mt-3 [&>section]:max-w-4xl"><Question task={task} execution={execution} /></div>}
+        <TabPanel value="activity" className={PANEL}><Activity work={work} execution={execution} task={task} pending={events.isPending && Boolean(execution)} error={events.data ? null : events.error} retry={() => void events.refetch()} /></TabPanel>
         <TabPanel value="conversations" className={PANEL}><Conversations member={member} execution={execution} task={task} /></TabPanel>
         <TabPanel value="thoughts" className={PANEL}><Thoughts thoughts={work.thoughts} pending={events.isPending && Boolean(execution)} /></TabPanel>
         <TabPanel value="terminal" className={PANEL}><Suspense fallback={<Rows what="the terminal" />}><TerminalTab events={events.data} execution={execution} /></Suspense></TabPanel>
