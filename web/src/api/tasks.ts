@@ -19,6 +19,10 @@ export const executionsQuery = (task: string) =>
 export const taskDiffQuery = (task: string) => queryOptions({ queryKey: keys.taskDiff(task), queryFn: ({ signal }) => api<Diff>(`/tasks/${task}/diff`, { signal }) })
 
 
+/** The same while an agent works: what it committed and whether it runs are part of the question. */
+export const liveDiffQuery = ({ id, task_id: task, status, head_sha: head }: Execution) =>
+  queryOptions({ queryKey: [...keys.taskDiff(task), id, status, head] as const, staleTime: 0, queryFn: ({ signal }) => api<Diff>(`/tasks/${task}/diff`, { signal }) })
+
 export const createTask = (body: NewTask) => api<Task>('/tasks', { method: 'POST', body, once: true })
 export const changeTask = (task: Task, body: TaskChange) =>
   api<Task>(`/tasks/${task.id}`, { method: 'PATCH', body, ifMatch: `"${task.version}"` })

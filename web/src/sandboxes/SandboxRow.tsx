@@ -57,7 +57,7 @@ export function SandboxRow({ sandbox, member, task, foreign }: { sandbox: Sandbo
           ]}
         />
       )}
-      <Dialog open={open === 'shell'} onOpenChange={() => setOpen(undefined)} title="Shell" about={`Inside ${sandbox.e2b_id || sandbox.id}`} wide>
+      <Dialog open={open === 'shell'} onOpenChange={() => setOpen(undefined)} title="Shell" about={`Inside ${sandbox.e2b_id || sandbox.id}`} wide ownEscape>
         <div className="h-[50vh] overflow-hidden rounded-md border"><Suspense fallback={<Rows what="the shell" />}><ShellScreen sandbox={sandbox.id} /></Suspense></div>
       </Dialog>
       {open === 'port' && <PortDialog sandbox={sandbox} onClose={() => setOpen(undefined)} />}

@@ -21,7 +21,7 @@ export function ConfirmProvider({ children }: { children: ReactNode }) {
             <AlertDialog.Title className="text-lg font-semibold tracking-tight">{asked?.ask.title}</AlertDialog.Title>
             <AlertDialog.Description className="mt-1.5 text-sm text-pretty text-muted">{asked?.ask.lost}</AlertDialog.Description>
             <div className="mt-5 flex justify-end gap-2">
-              <AlertDialog.Cancel asChild><Button look="quiet">Keep it</Button></AlertDialog.Cancel>
+              <AlertDialog.Cancel asChild><Button look="quiet">Not now</Button></AlertDialog.Cancel>
               <AlertDialog.Action asChild onClick={() => close(true)}><Button look="danger">{asked?.ask.verb}</Button></AlertDialog.Action>
             </div>
           </AlertDialog.Content>

@@ -1,17 +1,21 @@
-import { useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { FileDiff as Icon } from 'lucide-react'
-import { taskDiffQuery } from '@/api/tasks'
+import { liveDiffQuery } from '@/api/tasks'
 import type { Execution } from '@/api/types'
 import { FileChange } from '@/task/FileChange'
 import { Empty, ErrorState, Rows } from '@/ui/States'
 
 const EVERY_MS = 4000
 
-/** The agent's changes against the base, read again while it works. */
 export default function LiveChanges({ execution }: { execution: Execution | undefined }) {
-  const running = execution?.status === 'running'
-  const diff = useQuery({ ...taskDiffQuery(execution?.task_id ?? ''), enabled: Boolean(execution), staleTime: 0, refetchInterval: running ? EVERY_MS : false })
   if (!execution) return <Empty icon={<Icon aria-hidden />} title="No work yet">Changes appear here as the agent makes them.</Empty>
+  return <ChangesOf key={execution.id} execution={execution} />
+}
+
+/** The agent's changes against the base, read again while it works and once when it ended. */
+function ChangesOf({ execution }: { execution: Execution }) {
+  const running = execution.status === 'running'
+  const diff = useQuery({ ...liveDiffQuery(execution), refetchInterval: running ? EVERY_MS : false, placeholderData: keepPreviousData })
   if (diff.isPending) return <Rows what="the changes" />
   if (diff.isError && !diff.data) return <ErrorState error={diff.error} what="The changes" retry={() => void diff.refetch()} />
   const files = diff.data.files ?? []

@@ -10,12 +10,15 @@ export default function LogScreen({ events }: { events: SquadEvent[] }) {
   const screen = useRef<Screen>(null)
   const written = useRef(0)
   const [text, setText] = useState('')
+  const [found, setFound] = useState<{ resultIndex: number; resultCount: number }>()
   useEffect(() => {
     if (!node.current) return undefined
     const opened = openScreen(node.current, { input: false })
     screen.current = opened
     written.current = 0
+    const results = opened.search.onDidChangeResults(setFound)
     return () => {
+      results.dispose()
       opened.close()
       screen.current = null
     }
@@ -44,7 +47,8 @@ export default function LogScreen({ events }: { events: SquadEvent[] }) {
     <div className="flex h-full flex-col">
       <div className="flex shrink-0 items-center gap-1 border-b px-3 py-1.5">
         <Search aria-hidden className="size-4 text-faint" />
-        <input aria-label="Search the log" placeholder="Search the log…" value={text} onChange={(event) => setText(event.target.value)} onKeyDown={onKeyDown} className="h-7 min-w-0 flex-1 bg-transparent px-1.5 text-sm outline-none" />
+        <input aria-label="Search the log" placeholder="Search the log…" value={text} onChange={(event) => { setText(event.target.value); setFound(undefined) }} onKeyDown={onKeyDown} className="h-7 min-w-0 flex-1 bg-transparent px-1.5 text-sm outline-none" />
+        {text && found && <span role="status" className="tabular text-xs text-muted">{found.resultCount === 0 ? 'not found' : `${found.resultIndex + 1} of ${found.resultCount}`}</span>}
         <Button look="quiet" size="icon" aria-label="Find earlier" onClick={() => find(true)}><ChevronUp aria-hidden className="size-4" /></Button>
         <Button look="quiet" size="icon" aria-label="Find later" onClick={() => find(false)}><ChevronDown aria-hidden className="size-4" /></Button>
       </div>

@@ -1,0 +1,109 @@
+// The board under the hand: dragged cards, refused moves, many at once, many tabs.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { launch, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { Server } from '../lib/server.mjs'
+import { makeSquad } from '../lib/squad.mjs'
+
+let server
+let browser
+let made
+before(async () => {
+  server = await Server.start()
+  browser = await launch()
+  made = await makeSquad(server, { name: 'Movers' })
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+const add = (title, status = 'backlog') => server.api('/tasks', { method: 'POST', body: { squad_id: made.squad.id, repository_id: made.repository.id, title, status } })
+const column = (page, name) => page.getByRole('region', { name: new RegExp(`^${name}`) })
+
+async function board() {
+  const tab = await newTab(browser)
+  await signIn(tab.page, server)
+  await tab.page.goto(`${server.url}/squads/${made.squad.id}/board`)
+  return tab
+}
+
+/** Drags with a real pointer, in steps, as a hand does. */
+async function drag(page, from, to) {
+  const [a, b] = [await from.boundingBox(), await to.boundingBox()]
+  await page.mouse.move(a.x + a.width / 2, a.y + 12)
+  await page.mouse.down()
+  await page.mouse.move(a.x + a.width / 2 + 12, a.y + 20, { steps: 3 })
+  await page.mouse.move(b.x + b.width / 2, b.y + 90, { steps: 12 })
+}
+
+test('a card is dragged by mouse; a refused move goes back with its reason', { timeout: 120_000 }, async () => {
+  const task = await add('Carry me')
+  const { page, context, troubles } = await board()
+  const card = page.getByRole('article').filter({ hasText: 'Carry me' })
+  await card.waitFor()
+  await drag(page, card, column(page, 'Todo'))
+  await shoot(page, 'flow-drag')
+  await page.mouse.up()
+  await column(page, 'Todo').getByRole('link', { name: 'Carry me' }).waitFor()
+  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/tasks/${id}`)).json()).status === 'todo', task.id)
+
+  await drag(page, column(page, 'Todo').getByRole('article').filter({ hasText: 'Carry me' }), column(page, 'In review'))
+  await page.mouse.up()
+  await page.getByText(/stays in Todo/).waitFor()
+  await page.getByText(/It cannot go to In review:/).waitFor()
+  await column(page, 'Todo').getByRole('link', { name: 'Carry me' }).waitFor()
+  assert.equal((await server.api(`/tasks/${task.id}`)).status, 'todo')
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+test('many cards are moved, given away and deleted at once, after one question', { timeout: 120_000 }, async () => {
+  const tasks = [await add('Bulk one'), await add('Bulk two')]
+  const { page, context, troubles } = await board()
+  const bar = page.getByRole('toolbar', { name: 'Chosen tasks' })
+  const choose = async () => {
+    for (const { title } of tasks) await page.getByRole('checkbox', { name: `Select ${title}` }).click()
+    await bar.getByText('2 chosen').waitFor()
+  }
+  await choose()
+  await bar.getByRole('button', { name: 'Move' }).click()
+  await page.getByRole('menuitem', { name: 'Todo' }).click()
+  for (const { title } of tasks) await column(page, 'Todo').getByRole('link', { name: title }).waitFor()
+  await bar.waitFor({ state: 'hidden' })
+  await choose()
+  await bar.getByRole('button', { name: 'Assign' }).click()
+  await page.getByRole('menuitem', { name: 'Ada' }).click()
+  await bar.waitFor({ state: 'hidden' })
+  for (const { id } of tasks) assert.equal((await server.api(`/tasks/${id}`)).assignee_id, made.member.id)
+  await choose()
+  await bar.getByRole('button', { name: 'Delete' }).click()
+  const asked = page.getByRole('alertdialog', { name: 'Delete 2 tasks?' })
+  await asked.getByText(/gone for good/).waitFor()
+  await asked.getByRole('button', { name: 'Not now' }).click()
+  await page.getByRole('link', { name: 'Bulk one' }).waitFor()
+  await bar.getByRole('button', { name: 'Delete' }).click()
+  await asked.getByRole('button', { name: 'Delete' }).click()
+  await page.getByRole('link', { name: 'Bulk one' }).waitFor({ state: 'hidden' })
+  const { items } = await server.api(`/tasks?squad_id=${made.squad.id}`)
+  assert.equal(items.some((task) => task.title.startsWith('Bulk')), false)
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+test('nine tabs of one browser are all live', { timeout: 120_000 }, async () => {
+  const { page, context } = await board()
+  const tabs = [page]
+  while (tabs.length < 9) {
+    const next = await context.newPage()
+    await next.goto(`${server.url}/squads/${made.squad.id}/board`)
+    await column(next, 'Todo').waitFor()
+    tabs.push(next)
+  }
+  for (const tab of tabs) await tab.getByRole('status').getByText('live').first().waitFor({ state: 'attached' })
+  const { subscribers } = await server.api('/sse/stats')
+  await add('Seen in every tab', 'todo')
+  for (const tab of tabs) await tab.getByRole('link', { name: 'Seen in every tab' }).waitFor()
+  assert.ok(subscribers < tabs.length, `${subscribers} streams for one browser`)
+  await context.close()
+})

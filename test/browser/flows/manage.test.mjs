@@ -1,0 +1,123 @@
+// The squad and its machines, managed on the page: repositories, people,
+// templates, a sandbox with a shell, and a server inside it seen from outside.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { axe, launch, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { Server } from '../lib/server.mjs'
+import { makeSquad } from '../lib/squad.mjs'
+
+let server
+let browser
+let made
+before(async () => {
+  server = await Server.start()
+  browser = await launch()
+  made = await makeSquad(server, { name: 'Managers' })
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+const LONG = { timeout: 120_000 }
+
+async function open(path) {
+  const tab = await newTab(browser)
+  await signIn(tab.page, server)
+  await tab.page.goto(`${server.url}/squads/${made.squad.id}${path}`)
+  return tab
+}
+
+test('repositories are checked and edited, people get roles, templates are built', { timeout: 240_000 }, async () => {
+  const { page, context, troubles } = await open('/settings?tab=repositories')
+  await page.getByRole('button', { name: `Check ${made.repository.name}` }).click()
+  await page.getByRole('region', { name: 'What the check found' }).getByLabel('ok').first().waitFor(LONG)
+  await page.getByRole('button', { name: `What to do with ${made.repository.name}` }).click()
+  await page.getByRole('menuitem', { name: 'Edit' }).click()
+  await page.getByRole('textbox', { name: 'Check before a push' }).fill('true')
+  await shoot(page, 'flow-repository')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('checks with true').waitFor()
+  assert.equal((await server.api(`/repositories/${made.repository.id}`)).policy.check_command, 'true')
+
+  await page.getByRole('tab', { name: 'People' }).click()
+  await page.getByRole('button', { name: 'Add a person' }).click()
+  await page.getByRole('textbox', { name: 'Name' }).fill('Vera')
+  await page.getByRole('combobox', { name: 'Role' }).selectOption('viewer')
+  await page.getByRole('button', { name: 'Add', exact: true }).click()
+  const link = await page.getByRole('textbox', { name: 'Sign-in link' }).inputValue()
+  await page.keyboard.press('Escape')
+  await page.getByRole('combobox', { name: 'Role of Vera' }).selectOption('member')
+  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/squads/${id}/users`)).json()).items.some((each) => each.name === 'Vera' && each.role === 'member'), made.squad.id)
+  const vera = await newTab(browser)
+  await vera.page.goto(link)
+  await vera.page.getByRole('heading', { name: 'Board' }).waitFor()
+  await vera.context.close()
+  await page.getByRole('button', { name: 'Take Vera out' }).click()
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Take out' }).click()
+  await page.getByRole('combobox', { name: 'Role of Vera' }).waitFor({ state: 'hidden' })
+  assert.deepEqual(await axe(page), [])
+
+  await page.getByRole('tab', { name: 'Templates' }).click()
+  await page.getByRole('button', { name: 'Build a template' }).click()
+  await page.getByRole('textbox', { name: 'Name' }).fill('marked')
+  await page.getByRole('textbox', { name: 'Commands' }).fill('echo made by the page > /etc/marked')
+  await page.getByRole('button', { name: 'Build', exact: true }).click()
+  await page.getByRole('listitem').filter({ hasText: 'marked' }).getByText('ready', { exact: true }).waitFor(LONG)
+  await shoot(page, 'flow-template')
+  assert.deepEqual(await axe(page), [])
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+// perl-base is on every Debian; the answer tells which cookies arrived.
+const ECHO = `perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 8123, Listen => 5, ReuseAddr => 1) or die; while (my $c = $s->accept) { my $k = "none"; while (<$c>) { $k = $1 if /^cookie: (.*?)\\r/i; last if /^\\r?$/ } my $b = "<h1>Inside</h1><p id=k>cookies: $k</p>"; print $c "HTTP/1.1 200 OK\\r\\nContent-Type: text/html\\r\\nConnection: close\\r\\nContent-Length: ", length $b, "\\r\\n\\r\\n$b"; close $c }' >/dev/null 2>&1 &`
+
+test('a sandbox is made, a shell follows the window, and a port is seen from an origin of its own', { timeout: 240_000 }, async () => {
+  const { page, context, troubles } = await open('/sandboxes')
+  await page.getByRole('button', { name: 'New sandbox' }).click()
+  await page.getByRole('combobox', { name: 'Template' }).selectOption('marked')
+  await page.getByRole('button', { name: 'Make it' }).click()
+  const row = page.getByRole('listitem').filter({ hasText: 'local/marked' })
+  await row.getByText('running').waitFor(LONG)
+  const menu = (item) => row.getByRole('button', { name: 'What to do with this sandbox' }).click().then(() => page.getByRole('menuitem', { name: item }).click())
+
+  await menu('Open a shell')
+  const shell = page.getByTestId('shell')
+  await shell.getByText(/[$#]/).first().waitFor(LONG)
+  const columns = async (word) => {
+    await page.keyboard.type(`clear; echo ${word}-$(stty size | tr ' ' x)\n`)
+    await shell.getByText(new RegExp(`${word}-\\d+x\\d+`)).first().waitFor()
+    return Number(new RegExp(`${word}-\\d+x(\\d+)`).exec(await shell.innerText())?.[1])
+  }
+  await page.keyboard.type('cat /etc/marked\n')
+  await shell.getByText('made by the page').first().waitFor()
+  const wide = await columns('wide')
+  await page.setViewportSize({ width: 620, height: 800 })
+  await page.waitForFunction(() => document.querySelector('[data-testid=shell] .xterm-rows > div').getBoundingClientRect().width < 600)
+  const narrow = await columns('narrow')
+  assert.ok(narrow > 10 && narrow < wide, `${wide} columns became ${narrow}`)
+  await page.keyboard.press('Escape') // belongs to the programs inside
+  await page.getByRole('button', { name: 'Close' }).click()
+  await page.setViewportSize({ width: 1440, height: 860 })
+
+  const { items } = await server.api('/sandboxes')
+  const sandbox = items.find((each) => each.template === 'marked')
+  await server.api(`/sandboxes/${sandbox.id}/execute`, { method: 'POST', body: { command: ECHO } })
+  await menu('Open a port')
+  await page.getByRole('spinbutton', { name: 'Port' }).fill('8123')
+  const [preview] = await Promise.all([context.waitForEvent('page'), page.getByRole('button', { name: 'Open', exact: true }).click()])
+  await preview.getByRole('heading', { name: 'Inside' }).waitFor(LONG)
+  assert.notEqual(new URL(preview.url()).origin, new URL(page.url()).origin)
+  assert.equal(await preview.locator('#k').innerText(), 'cookies: none')
+  assert.equal(await preview.evaluate(() => globalThis.opener), null)
+  await preview.close()
+
+  await menu('Destroy…')
+  const asked = page.getByRole('alertdialog', { name: 'Destroy this sandbox?' })
+  await asked.getByText(/files and processes are gone/).waitFor()
+  await asked.getByRole('button', { name: 'Destroy' }).click()
+  await row.waitFor({ state: 'hidden', ...LONG })
+  assert.deepEqual(troubles, [])
+  await context.close()
+})

@@ -1,0 +1,120 @@
+// What people do with agents at work: try several ways, answer, see overlaps,
+// read the log and the files, follow the changes.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, test } from 'node:test'
+import { launch, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { Server } from '../lib/server.mjs'
+import { addMember, AGENT, ASKING, makeSquad, release } from '../lib/squad.mjs'
+
+let server
+let browser
+before(async () => {
+  server = await Server.start()
+  browser = await launch()
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+const LONG = { timeout: 120_000 }
+const post = (path, body) => server.api(path, { method: 'POST', body })
+
+async function open(path) {
+  const tab = await newTab(browser)
+  await signIn(tab.page, server)
+  await tab.page.goto(server.url + path)
+  return tab
+}
+
+test('a task is tried 3 ways, the results are compared, one is kept', { timeout: 240_000 }, async () => {
+  const { squad, repository } = await makeSquad(server, { name: 'Three ways' })
+  const task = await post('/tasks', { squad_id: squad.id, repository_id: repository.id, title: 'Say it in three ways' })
+  const { page, context, troubles } = await open(`/squads/${squad.id}/tasks/${task.number}`)
+  await page.getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: 'Try it 3 ways' }).click()
+  const ways = page.getByRole('region', { name: 'Tried several ways' })
+  for (const n of [1, 2, 3]) await ways.getByRole('listitem', { name: `Way ${n}` }).getByText('finished').waitFor(LONG)
+  const second = ways.getByRole('listitem', { name: 'Way 2' })
+  await second.getByRole('button', { name: /1 file/ }).click(LONG)
+  await page.getByRole('dialog', { name: 'What way 2 changed' }).getByText('hello from Ada').first().waitFor(LONG)
+  await page.keyboard.press('Escape')
+  await shoot(page, 'flow-three-ways')
+  await second.getByRole('button', { name: 'Keep this one' }).click()
+  const asked = page.getByRole('alertdialog', { name: 'Keep way 2?' })
+  await asked.getByText(/other tries are stopped/).waitFor()
+  await asked.getByRole('button', { name: 'Keep it' }).click()
+  await ways.waitFor({ state: 'hidden', ...LONG })
+  await page.getByRole('region', { name: 'Pull request' }).waitFor(LONG)
+  const { items } = await server.api(`/executions?task_id=${task.id}`)
+  const ends = items.toSorted((a, b) => (a.lane ?? 0) - (b.lane ?? 0)).map((each) => each.status)
+  assert.deepEqual(ends.map((status) => status === 'cancelled'), [true, false, true], ends.join())
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+test('an agent asks, a person answers on the page, and it goes on', { timeout: 240_000 }, async () => {
+  const { squad, repository } = await makeSquad(server, { name: 'Questions' })
+  const asker = await addMember(server, squad, 'Quinn', ASKING)
+  const task = await post('/tasks', { squad_id: squad.id, repository_id: repository.id, assignee_id: asker.id, title: 'Paint the shed', run: true })
+  const { page, context, troubles } = await open(`/squads/${squad.id}/board`)
+  await page.getByText('Asks you a question').waitFor(LONG)
+  await page.getByRole('link', { name: 'Paint the shed' }).click()
+  const question = page.getByRole('region', { name: 'Quinn asks' })
+  await question.getByText('Which colour shall it be?').waitFor()
+  await shoot(page, 'flow-question')
+  await question.getByRole('textbox', { name: 'Answer Quinn' }).fill('Red, please.')
+  await question.getByRole('button', { name: 'Answer' }).click()
+  await question.waitFor({ state: 'hidden' })
+  await page.getByRole('region', { name: 'Pull request' }).waitFor(LONG)
+  const { items } = await server.api(`/messages?squad_id=${squad.id}`)
+  assert.ok(items.some((message) => message.body === 'Red, please.' && message.task_id === task.id))
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+test('an overlap is shown on both cards and on the task', { timeout: 240_000 }, async () => {
+  const { squad, repository, member } = await makeSquad(server, { name: 'Overlaps' })
+  const other = await addMember(server, squad, 'Bo', AGENT)
+  const add = (title, who) => post('/tasks', { squad_id: squad.id, repository_id: repository.id, assignee_id: who.id, title, run: true })
+  const [world, moon] = [await add('Greet the world', member), await add('Greet the moon', other)]
+  const { page, context } = await open(`/squads/${squad.id}/board`)
+  await page.getByRole('region', { name: /^In review, 2 tasks/ }).waitFor(LONG)
+  const cards = page.getByRole('article')
+  for (const [task, rival] of [[world, moon], [moon, world]]) await cards.filter({ hasText: task.title }).getByText(`Overlaps with #${rival.number} in hello.txt`).waitFor(LONG)
+  await page.getByRole('link', { name: 'Greet the moon' }).click()
+  await page.getByRole('complementary', { name: 'Properties' }).getByText(`Overlaps with #${world.number}`).waitFor()
+  await context.close()
+})
+
+test('work is followed live, and its log and files stay readable', { timeout: 240_000 }, async () => {
+  const { squad, repository, member } = await makeSquad(server, { slow: true, name: 'Followers' })
+  const task = await post('/tasks', { squad_id: squad.id, repository_id: repository.id, assignee_id: member.id, title: 'Take your time', run: true })
+  const { page, context, troubles } = await open(`/squads/${squad.id}/agents/${member.id}?tab=changes`)
+  await page.getByRole('region', { name: 'draft.txt' }).getByText('half done').first().waitFor(LONG) // before any commit
+  const { execution_id: execution } = await server.api(`/tasks/${task.id}`)
+  await release(server, execution)
+  await page.getByRole('region', { name: 'hello.txt' }).getByText('hello from Ada').first().waitFor(LONG)
+  await page.getByRole('tab', { name: /Activity/ }).click()
+  await page.getByRole('region', { name: 'Now' }).getByText('waiting').waitFor(LONG)
+
+  await page.getByRole('tab', { name: 'Terminal' }).click()
+  await page.getByTestId('log').getByText('working on turn 1, line 5').first().waitFor(LONG)
+  await page.getByRole('textbox', { name: 'Search the log' }).fill('working on turn')
+  await page.keyboard.press('Enter')
+  await page.getByText('5 of 5').waitFor()
+  await page.getByRole('button', { name: 'Find earlier' }).click()
+  await page.getByText('4 of 5').waitFor()
+  await page.getByRole('textbox', { name: 'Search the log' }).fill('no such words')
+  await page.keyboard.press('Enter')
+  await page.getByText('not found').waitFor()
+
+  await page.getByRole('tab', { name: 'Files' }).click()
+  await page.getByRole('button', { name: /hello\.txt/ }).click(LONG)
+  await page.getByText('second line').waitFor()
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download' }).click()])
+  assert.equal(readFileSync(await download.path(), 'utf8'), 'hello from Ada\nsecond line\n')
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
