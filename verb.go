@@ -38,6 +38,14 @@ type CommandResult struct {
 	Error      string `json:"error,omitempty" doc:"Why it did not run to its end, for example a timeout"`
 }
 
+// ExecEnd is the last word about a command whose streams were joined to ours: how
+// it ended, or why it was not run.
+type ExecEnd struct {
+	CommandResult
+	Code   Code   `json:"code,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
 // FileInfo describes a file in a sandbox.
 type FileInfo struct {
 	Name       string    `json:"name"`
@@ -62,6 +70,12 @@ type SandboxSample struct {
 	CPUPct   float64   `json:"cpu_pct"`
 	MemoryMB int64     `json:"memory_mb"`
 	DiskMB   int64     `json:"disk_mb,omitempty"`
+}
+
+// Streams are the standard streams of a command. A nil one is empty or dropped.
+type Streams struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
 }
 
 // PoolState is the state of one warm pool: of a template, or of what was prepared

@@ -17,6 +17,15 @@ import (
 // Terminal opens an interactive shell in a sandbox. It ends with ctx.
 func (c *Client) Terminal(ctx context.Context, id string, cols, rows int) (squad.Terminal, error) {
 	target := fmt.Sprintf("%s/api/v1%s?cols=%d&rows=%d", "ws"+strings.TrimPrefix(c.base, "http"), at("sandboxes", id, "terminal"), cols, rows)
+	conn, err := c.dial(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	return &terminal{ctx: ctx, conn: conn}, nil
+}
+
+// dial opens a WebSocket.
+func (c *Client) dial(ctx context.Context, target string) (*websocket.Conn, error) {
 	options := &websocket.DialOptions{
 		HTTPClient: c.http, HTTPHeader: http.Header{"Authorization": {"Bearer " + c.token}, "User-Agent": {c.agent}},
 	}
@@ -28,10 +37,10 @@ func (c *Client) Terminal(ctx context.Context, id string, cols, rows int) (squad
 		if resp != nil && resp.StatusCode >= http.StatusBadRequest {
 			return nil, problem(resp)
 		}
-		return nil, squad.Wrap(squad.CodeUnavailable, err, "the terminal at %s does not answer", c.base)
+		return nil, squad.Wrap(squad.CodeUnavailable, err, "the server at %s does not answer", c.base)
 	}
 	conn.SetReadLimit(1 << 20)
-	return &terminal{ctx: ctx, conn: conn}, nil
+	return conn, nil
 }
 
 // terminal is a shell over a WebSocket. The context is kept because reads and

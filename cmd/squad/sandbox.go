@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"agentsquad"
 	"agentsquad/client"
@@ -92,20 +94,9 @@ func newSandboxExec(e *env) *cobra.Command {
 			if len(args) > 2 {
 				in.Shell = quoted(args[1:])
 			}
-			res, err := c.Execute(ctx, args[0], in)
+			res, err := execute(ctx, e, c, args[0], in)
 			if err != nil {
 				return err
-			}
-			if e.json {
-				if err := e.show(res, nil); err != nil {
-					return err
-				}
-			} else {
-				fmt.Fprint(e.out, res.Stdout)
-				fmt.Fprint(e.err, res.Stderr)
-				if res.Error != "" {
-					fmt.Fprintln(e.err, "squad: "+res.Error)
-				}
 			}
 			if res.ExitCode != 0 {
 				return exitCode(res.ExitCode & 0xff)
@@ -118,6 +109,26 @@ func newSandboxExec(e *env) *cobra.Command {
 	f.StringVar(&in.User, "user", "", "user to run as")
 	f.IntVar(&in.TimeoutSec, "timeout", 0, "longest time in seconds; 5 minutes otherwise")
 	return cmd
+}
+
+// execute runs a command with its output shown as it comes, or whole as JSON.
+func execute(ctx context.Context, e *env, c *client.Client, id string, in squad.Command) (squad.CommandResult, error) {
+	if e.json {
+		res, err := c.Execute(ctx, id, in)
+		if err != nil {
+			return res, err
+		}
+		return res, e.show(res, nil)
+	}
+	streams := squad.Streams{Stdin: e.in, Stdout: e.out, Stderr: e.err}
+	if f, ok := e.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		streams.Stdin = nil // squad sandbox shell is for those who type
+	}
+	res, err := c.Exec(ctx, id, in, streams)
+	if err == nil && res.Error != "" {
+		fmt.Fprintln(e.err, "squad: "+res.Error)
+	}
+	return res, err
 }
 
 // quoted makes one shell text of several arguments, each kept as it is.

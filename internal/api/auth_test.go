@@ -16,7 +16,7 @@ import (
 func TestAuth_StrangersSeeNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	for _, path := range []string{"/tasks", "/squads", "/sse", "/users", "/events", "/nothing", "/sandboxes/x/terminal"} {
+	for _, path := range []string{"/tasks", "/squads", "/sse", "/users", "/events", "/nothing", "/sandboxes/x/terminal", "/sandboxes/x/exec"} {
 		for _, header := range []http.Header{nil, bearer("squad_wrong"), bearer(strings.Repeat("x", 100_000)), {"Cookie": {"squad_session=nope"}}} {
 			if len(header.Get("Authorization")) > 60_000 { // larger than any header is allowed to be
 				header.Set("Authorization", header.Get("Authorization")[:60_000])

@@ -19,6 +19,9 @@ type Sandboxes interface {
 	// out is not nil, and bounded into the result. A command that ends with an
 	// exit code other than 0 is not an error.
 	Execute(ctx context.Context, actor squad.Actor, id string, cmd squad.Command, out func(squad.LogChunk)) (squad.CommandResult, error)
+	// Stream is Execute with the command's own streams, byte by byte; its result
+	// holds no output.
+	Stream(ctx context.Context, actor squad.Actor, id string, cmd squad.Command, io squad.Streams) (squad.CommandResult, error)
 	// Files lists a directory, or describes one file.
 	Files(ctx context.Context, actor squad.Actor, id, path string) ([]squad.FileInfo, error)
 	// Upload writes a file, making its directories. It reads r to its end.

@@ -164,6 +164,7 @@ func (s *Server) plainRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+Prefix+"/openapi.json", s.serveOpenAPI)
 	mux.HandleFunc("GET "+Prefix+"/docs", s.serveDocs)
 	mux.HandleFunc("GET "+Prefix+"/sandboxes/{id}/terminal", s.terminal)
+	mux.HandleFunc("GET "+Prefix+"/sandboxes/{id}/exec", s.exec)
 	mux.Handle(Prefix+"/webhooks/", orUnavailable(s.ports.Webhooks, "webhooks"))
 	mux.Handle("/mcp", orUnavailable(s.ports.MCP, "MCP"))
 	mux.Handle("/mcp/", orUnavailable(s.ports.MCP, "MCP"))
@@ -229,5 +230,5 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 func isStream(route string) bool {
-	return strings.Contains(route, "/sse") || strings.Contains(route, "/terminal") || route == "e2b"
+	return strings.Contains(route, "/sse") || strings.HasSuffix(route, "/terminal") || strings.HasSuffix(route, "/exec") || route == "e2b"
 }

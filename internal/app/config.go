@@ -18,10 +18,12 @@ import (
 // Config is everything that can be set. Each field has one entry in the table of
 // [Config.Options], which gives it its flag, environment name, file key and help.
 type Config struct {
-	Listen      string
-	Data        string
-	File        string
-	PublicURL   string
+	Listen    string
+	Data      string
+	File      string
+	PublicURL string
+	// Domain is under what name ports of sandboxes are reached: <port>-<sandbox>.<domain>.
+	Domain      string
 	DatabaseURL string
 	Node        string
 	NodeURL     string
@@ -168,6 +170,9 @@ func (c *Config) validateURLs(bad func(option, format string, args ...any)) {
 		if !isAddress(text) {
 			bad("internal-url", "%q must be an http or https address without a user", text)
 		}
+	}
+	if u, err := url.Parse("http://" + c.Domain); c.Domain != "" && (err != nil || u.Host != c.Domain || u.Hostname() == "") {
+		bad("domain", "%q must be a host name, with a port where it has one", c.Domain)
 	}
 	if c.Repos != "" && c.Repos != reposNone && !filepath.IsAbs(c.Repos) {
 		bad("repos", "%q must be an absolute path, or none", c.Repos)

@@ -115,12 +115,12 @@ func TestLoad_ReportsAllMistakesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := load(t, map[string]string{"log-format": "xml"}, map[string]string{
-		"SQUAD_DATA": dir, "SQUAD_LISTEN": "nowhere", "SQUAD_PPROF": "0.0.0.0:6060", "E2B_TIMEOUT": "soon", "SQUAD_PUBLIC_URL": "ftp://x",
+		"SQUAD_DATA": dir, "SQUAD_LISTEN": "nowhere", "SQUAD_PPROF": "0.0.0.0:6060", "E2B_TIMEOUT": "soon", "SQUAD_PUBLIC_URL": "ftp://x", "SQUAD_DOMAIN": "http://x/y",
 	})
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"lissen", "pool-min", "log-format", "listen:", "pprof", "e2b-timeout", "public-url"} {
+	for _, want := range []string{"lissen", "pool-min", "log-format", "listen:", "pprof", "e2b-timeout", "public-url", "domain:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no word about %s in:\n%v", want, err)
 		}

@@ -36,6 +36,7 @@ func (c *Config) serverOptions() []Option {
 		opt("listen", "address to serve on", text(&c.Listen)),
 		opt("data", "folder for everything that is kept", text(&c.Data)),
 		opt("config", "YAML file with settings (default DATA/config.yaml where it exists)", text(&c.File)),
+		opt("domain", "domain of the host names of sandboxes' ports, with its port where it has one; the host of public-url otherwise", text(&c.Domain)),
 		opt("public-url", "address under which cloud sandboxes and webhooks reach this server", text(&c.PublicURL)),
 		hidden(opt("database-url", "PostgreSQL address; SQLite in the data folder by default", dsn(&c.DatabaseURL), "DATABASE_URL")),
 		opt("node", "name of this machine among several on one database", text(&c.Node)),

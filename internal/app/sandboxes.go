@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 
 	"agentsquad"
@@ -74,9 +75,16 @@ func (a *App) buildLocal(context.Context) error {
 	return nil
 }
 
-// e2bDomain is the domain of host names of ports; every name under localhost
-// leads to this machine.
+// e2bDomain is the domain of host names of ports: the one that was set, else the
+// host of the public address, else localhost, under which every name leads to
+// this machine.
 func (a *App) e2bDomain() string {
+	if a.cfg.Domain != "" {
+		return a.cfg.Domain
+	}
+	if u, err := url.Parse(a.cfg.PublicURL); err == nil && u.Host != "" && net.ParseIP(u.Hostname()) == nil {
+		return u.Host
+	}
 	_, port, err := net.SplitHostPort(a.listener.Addr().String())
 	if err != nil {
 		return "localhost"

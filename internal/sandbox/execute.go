@@ -66,6 +66,17 @@ func (s *Service) Touch(ctx context.Context, id string) error {
 // Execute runs a command to its end; see the ports of package api. The command
 // passes the squad's policy first unless the house itself asks.
 func (s *Service) Execute(ctx context.Context, actor squad.Actor, id string, cmd squad.Command, out func(squad.LogChunk)) (squad.CommandResult, error) {
+	var mu sync.Mutex // out hears one voice at a time
+	stdout := &tee{stream: "stdout", max: s.cfg.MaxOutput, out: out, mu: &mu}
+	stderr := &tee{stream: "stderr", max: s.cfg.MaxOutput, out: out, mu: &mu}
+	res, err := s.Stream(ctx, actor, id, cmd, squad.Streams{Stdout: stdout, Stderr: stderr})
+	res.Stdout, res.Stderr, res.Truncated = stdout.text(), stderr.text(), stdout.cut || stderr.cut
+	return res, err
+}
+
+// Stream is Execute with the command's own streams, byte by byte; the result
+// holds no output.
+func (s *Service) Stream(ctx context.Context, actor squad.Actor, id string, cmd squad.Command, io squad.Streams) (squad.CommandResult, error) {
 	row, err := s.own(ctx, actor, id)
 	if err != nil {
 		return squad.CommandResult{}, err
@@ -81,17 +92,11 @@ func (s *Service) Execute(ctx context.Context, actor squad.Actor, id string, cmd
 	if timeout <= 0 {
 		timeout = s.cfg.CommandTimeout
 	}
-	var mu sync.Mutex // out hears one voice at a time
-	stdout := &tee{stream: "stdout", max: s.cfg.MaxOutput, out: out, mu: &mu}
-	stderr := &tee{stream: "stderr", max: s.cfg.MaxOutput, out: out, mu: &mu}
 	start := time.Now()
 	done, err := sb.Commands.Run(ctx, cmd.Shell, e2b.CommandOptions{
-		Dir: cmd.Dir, User: cmd.User, Env: cmd.Env, Timeout: timeout, Stdout: stdout, Stderr: stderr,
+		Dir: cmd.Dir, User: cmd.User, Env: cmd.Env, Timeout: timeout, Stdin: io.Stdin, Stdout: io.Stdout, Stderr: io.Stderr,
 	})
-	res := squad.CommandResult{
-		ExitCode: -1, Stdout: stdout.text(), Stderr: stderr.text(), Truncated: stdout.cut || stderr.cut,
-		DurationMS: time.Since(start).Milliseconds(),
-	}
+	res := squad.CommandResult{ExitCode: -1, DurationMS: time.Since(start).Milliseconds()}
 	if done != nil {
 		res.ExitCode = done.ExitCode
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 
 	squad "agentsquad"
@@ -11,8 +12,11 @@ import (
 // Policy says which commands may run: patterns of words, such as "git push *" or
 // "curl". A pattern fits a command whose first words fit its words; "*" in a word
 // stands for any characters, and a program fits by its name with or without its
-// directory. Deny wins; where Allow has patterns, every program of the command
-// must fit one.
+// directory. Deny always wins, in whatever order the rules stand and whoever
+// allows: the squad's denials hold for every role. In a rule that denies, flags
+// fit wherever they stand in the command: "git push --force" also refuses
+// "git push origin --force". Where Allow has patterns, every program of the
+// command must fit one.
 //
 // The command is read as bash would read it, without being run: lists, pipes,
 // substitutions and what wrappers (sudo, env, xargs, bash -c …) run are seen.
@@ -51,7 +55,7 @@ func (p Policy) checkCall(words []string) error {
 	}
 	name := strings.ReplaceAll(clip(strings.Join(words, " "), 120), unknown, "…")
 	for _, rule := range p.Deny {
-		if fits(rule, words, true) {
+		if fits(rule, words, true) || fitsAnywhere(rule, words) {
 			return squad.Errorf(squad.CodeRule, "command refused: %q is denied by the rule %q of this squad", name, rule)
 		}
 	}
@@ -90,6 +94,31 @@ func fits(pattern string, words []string, forbids bool) bool {
 		return false
 	}
 	return true
+}
+
+// fitsAnywhere is fits for rules that forbid, with the flags of rule and command
+// taken out of the order of words.
+func fitsAnywhere(pattern string, words []string) bool {
+	isFlag := func(w string) bool { return strings.HasPrefix(strings.TrimLeft(w, "*"), "-") }
+	var plain, rest []string
+	var flags []string
+	for _, w := range words {
+		if isFlag(w) {
+			flags = append(flags, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	for _, w := range strings.Fields(pattern) {
+		if !isFlag(w) {
+			plain = append(plain, w)
+			continue
+		}
+		if !slices.ContainsFunc(flags, func(have string) bool { return glob(w, have) }) {
+			return false
+		}
+	}
+	return len(plain) > 0 && fits(strings.Join(plain, " "), rest, true)
 }
 
 // glob matches "*" against any characters, "/" too.

@@ -32,21 +32,25 @@ func TestPolicy_SeesEveryProgramOfALine(t *testing.T) {
 		"rm -rf /home":                       false,
 		"rm -rf build":                       true,
 		"rm -rf $DIR":                        false, // may be a path that is denied
-		"git push origin --force":            true,  // words are matched in order, one by one
-		"git push --force":                   false,
-		"git push":                           true,
-		"npm publish":                        false,
-		"npm test":                           true,
-		"if true; then curl x; fi":           false,
-		"f() { curl x; }; f":                 false,
-		"echo 'unterminated":                 false,
-		"for i in 1 2; do echo $i; done":     true,
-		"while read -r x; do echo $x; done":  true,
-		"X=1 Y=2 curl x":                     false,
-		"cat <<EOF\ncurl x\nEOF":             true,
-		"bash -c \"$SCRIPT\"":                false,
-		"python3 -c 'import os'":             true,
-		"echo a && echo b || echo c":         true,
+		"git push origin --force":            false, // flags fit wherever they stand
+		"git push origin main --force-with-lease": false,
+		"rm build -rf / -v":                       true, // the word after rm is not /
+		"rm / -rf":                                false,
+		"git commit -m push":                      true,
+		"git push --force":                        false,
+		"git push":                                true,
+		"npm publish":                             false,
+		"npm test":                                true,
+		"if true; then curl x; fi":                false,
+		"f() { curl x; }; f":                      false,
+		"echo 'unterminated":                      false,
+		"for i in 1 2; do echo $i; done":          true,
+		"while read -r x; do echo $x; done":       true,
+		"X=1 Y=2 curl x":                          false,
+		"cat <<EOF\ncurl x\nEOF":                  true,
+		"bash -c \"$SCRIPT\"":                     false,
+		"python3 -c 'import os'":                  true,
+		"echo a && echo b || echo c":              true,
 	} {
 		if err := deny.Check(shell); (err == nil) != ok {
 			t.Errorf("%q: allowed %v, want %v (%v)", shell, err == nil, ok, err)
@@ -80,5 +84,16 @@ func TestPolicy_AllowListMustCoverEveryProgram(t *testing.T) {
 	}
 	if err := (sandbox.Policy{}).Check("$anything `at all"); err != nil {
 		t.Errorf("no policy refuses: %v", err)
+	}
+}
+
+func TestPolicy_DenyAlwaysWins(t *testing.T) {
+	t.Parallel()
+	for _, p := range []sandbox.Policy{
+		{Allow: []string{"*"}, Deny: []string{"git push"}},
+		{Allow: []string{"git push", "git push origin"}, Deny: []string{"git push"}},
+		{Allow: []string{"git *"}, Deny: []string{"make", "git push", "git"}},
+	} {
+		code(t, p.Check("git push origin"), squad.CodeRule)
 	}
 }
