@@ -75,6 +75,7 @@ type recipe struct {
 	turn    int
 	clashes int
 	rebases int
+	waits   int // of the current turn
 }
 
 // place is where the execution works.
@@ -260,8 +261,11 @@ func (x *recipe) nothing(turn int, result agent.Result) error {
 // await parks the execution until something happens that concerns it. It holds no
 // place in the queue meanwhile, after a while no memory, and no goroutine.
 func (x *recipe) await(question bool) (next, error) {
-	for i := 1; ; i++ {
-		wait := func(step string) string { return fmt.Sprintf("%s/%d.%d", step, x.turn, i) }
+	for {
+		// A turn may be waited on several times: a rebase is no turn of its own.
+		x.waits++
+		n := x.waits
+		wait := func(step string) string { return fmt.Sprintf("%s/%d.%d", step, x.turn, n) }
 		err := x.c.Do(wait("park"), func(ctx context.Context) (any, error) { return nil, x.park(ctx, x.id, question) }, nil, transient)
 		if err != nil {
 			return next{}, err

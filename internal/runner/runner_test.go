@@ -210,4 +210,12 @@ func TestFork_OneOfSeveralTriesIsKept(t *testing.T) {
 		t.Errorf("the other try is %s", other.Status)
 	}
 	h.pull(k)
+	var kept squad.Execution
+	h.until(k, "kept try to wait for its review", func(squad.Event) bool {
+		kept, err = h.store.Execution(t.Context(), made[1].ID)
+		return err == nil && (kept.Status == squad.ExecutionWaiting || kept.Status.Final())
+	})
+	if kept.Status != squad.ExecutionWaiting {
+		t.Errorf("the kept try is %s: %s", kept.Status, kept.Error)
+	}
 }
