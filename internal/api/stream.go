@@ -253,7 +253,7 @@ func (s *Server) listEvents(ctx context.Context, in *struct {
 	}
 	f := in.filter()
 	f.After, f.Limit = after, in.Limit
-	rows, err := s.store.Events(ctx, f)
+	rows, err := s.events.Stored(ctx, f)
 	if err != nil {
 		return nil, err
 	}

@@ -154,6 +154,7 @@ func (a *App) openStore(ctx context.Context) error {
 	}
 	a.onStop("store", a.store.Close)
 	a.events = event.NewLog(a.store, a.log)
+	a.events.UseArchive(event.NewArchive(a.cfg.ArchiveDir()))
 	a.onStop("events", func() error {
 		a.events.Close()
 		return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,7 @@ func Backup(ctx context.Context, cfg *Config, file string) (int64, error) {
 	}
 	defer os.Remove(out.Name()) // after a success it has another name
 	tw := tar.NewWriter(out)
-	err = errors.Join(backupStore(ctx, s, tw), backupFolder(cfg.Data, tw), tw.Close())
+	err = errors.Join(backupStore(ctx, s, tw), backupFolders(cfg, tw), tw.Close())
 	size, seekErr := out.Seek(0, io.SeekCurrent)
 	if err = errors.Join(err, seekErr, out.Sync(), out.Close()); err != nil {
 		return 0, fmt.Errorf("write backup: %w", err)
@@ -60,36 +61,51 @@ func backupStore(ctx context.Context, s *store.Store, tw *tar.Writer) error {
 	return addFile(tw, backupDatabase, tmp)
 }
 
-// backupFolder writes the seal key, the settings and the local forge. In a
-// repository the refs go before the objects, so that what a ref names is there.
-func backupFolder(dir string, tw *tar.Writer) error {
-	var names []string
-	for _, part := range []string{"key", "config.yaml", "repos"} {
-		err := filepath.WalkDir(filepath.Join(dir, part), func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
+// places are the files and folders that a backup holds, by the name they have in it.
+func (c *Config) places() map[string]string {
+	m := map[string]string{
+		"key": filepath.Join(c.Data, "key"), "config.yaml": filepath.Join(c.Data, "config.yaml"), "archive": c.ArchiveDir(), "repos": c.ReposDir(),
+	}
+	if m["repos"] == "" {
+		m["repos"] = filepath.Join(c.Data, "repos")
+	}
+	return m
+}
+
+// backupFolders writes the seal key, the settings, the local forge and the archive of
+// logs. In a repository the refs go before the objects, so that what a ref names is
+// there.
+func backupFolders(cfg *Config, tw *tar.Writer) error {
+	files := map[string]string{} // by name in the backup
+	for part, place := range cfg.places() {
+		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
 				return nil
-			}
-			if err != nil || !d.Type().IsRegular() {
+			case err == nil && d.IsDir() && part == "repos" && path == cfg.ArchiveDir():
+				return filepath.SkipDir // a part of its own
+			case err != nil || !d.Type().IsRegular():
 				return err
 			}
-			rel, err := filepath.Rel(dir, path)
-			names = append(names, rel)
+			rel, err := filepath.Rel(place, path)
+			files[filepath.ToSlash(filepath.Join(part, rel))] = path
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
+	names := slices.Sorted(maps.Keys(files))
 	slices.SortStableFunc(names, func(a, b string) int { return isObject(a) - isObject(b) })
 	for _, name := range names {
-		f, err := os.Open(filepath.Join(dir, name))
+		f, err := os.Open(files[name])
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // packed away by git since we looked
 		}
 		if err != nil {
 			return err
 		}
-		err = addFile(tw, backupFiles+filepath.ToSlash(name), f)
+		err = addFile(tw, backupFiles+name, f)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
@@ -145,16 +161,13 @@ func Restore(ctx context.Context, cfg *Config, file string) error {
 	if err := store.Restore(ctx, store.Config{URL: cfg.DatabaseOrDefault()}, tr); err != nil {
 		return err
 	}
-	return restoreFiles(cfg.Data, tr)
+	return restoreFiles(cfg, tr)
 }
 
-// restoreFiles writes below dir and nowhere else: the file may come from anyone.
-func restoreFiles(dir string, tr *tar.Reader) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+// restoreFiles writes to the places of a backup and nowhere else: the file may come
+// from anyone.
+func restoreFiles(cfg *Config, tr *tar.Reader) error {
+	places := cfg.places()
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -164,18 +177,32 @@ func restoreFiles(dir string, tr *tar.Reader) error {
 			return fmt.Errorf("read backup: %w", err)
 		}
 		name, ok := strings.CutPrefix(h.Name, backupFiles)
-		if !ok || h.Typeflag != tar.TypeReg || !filepath.IsLocal(name) {
+		part, rest, _ := strings.Cut(name, "/")
+		place := places[part]
+		if !ok || h.Typeflag != tar.TypeReg || !filepath.IsLocal(name) || place == "" {
 			return squad.Errorf(squad.CodeInvalid, "the backup holds %q, which does not belong there", h.Name)
 		}
-		if err := restoreFile(root, name, fs.FileMode(h.Mode).Perm(), tr); err != nil {
+		if rest == "" {
+			place, rest = filepath.Dir(place), filepath.Base(place)
+		}
+		if err := restoreFile(place, rest, fs.FileMode(h.Mode).Perm(), tr); err != nil {
 			return fmt.Errorf("restore %s: %w", name, err)
 		}
 	}
 }
 
-func restoreFile(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
-	if dir := filepath.Dir(name); dir != "." {
-		if err := root.MkdirAll(dir, 0o700); err != nil {
+// restoreFile writes one file below a folder; links do not lead out of it.
+func restoreFile(dir, name string, mode fs.FileMode, r io.Reader) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if folder := filepath.Dir(name); folder != "." {
+		if err := root.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
 	}

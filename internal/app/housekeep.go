@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"agentsquad/internal/store"
@@ -28,7 +29,7 @@ func (a *App) housekeep(ctx context.Context) error {
 }
 
 func (a *App) tidy(ctx context.Context) error {
-	return a.store.Tx(ctx, func(tx *store.Tx) error {
+	err := a.store.Tx(ctx, func(tx *store.Tx) error {
 		expired, err := tx.APITokens(ctx, store.APITokenFilter{ExpiredBefore: tx.Now, Limit: 1000})
 		if err != nil {
 			return err
@@ -38,26 +39,31 @@ func (a *App) tidy(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := tx.ForgetOnce(ctx, tx.Now.Add(-keepAnswers)); err != nil {
-			return err
-		}
-		return a.prune(ctx, tx)
+		return tx.ForgetOnce(ctx, tx.Now.Add(-keepAnswers))
 	})
+	return errors.Join(err, a.prune(ctx))
 }
 
 // keepEvents is how many of the newest events stay whatever their age, so that a
 // page that was open over the holidays still resumes.
 const keepEvents = 100_000
 
-// prune drops events and ended flows past the retention.
-func (a *App) prune(ctx context.Context, tx *store.Tx) error {
+// prune drops ended flows and events past the retention. Events of executions go to
+// the archive first, from where the same addresses serve them.
+func (a *App) prune(ctx context.Context) error {
 	if a.cfg.Retention <= 0 {
 		return nil
 	}
-	before := tx.Now.Add(-a.cfg.Retention)
-	if _, err := tx.DeleteEventsBefore(ctx, before, keepEvents); err != nil {
+	now, err := a.store.Now(ctx)
+	if err != nil {
 		return err
 	}
-	_, err := tx.DeleteFlowsBefore(ctx, before)
-	return err
+	before := now.Add(-a.cfg.Retention)
+	if err := a.events.Prune(ctx, before, keepEvents); err != nil {
+		return err
+	}
+	return a.store.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.DeleteFlowsBefore(ctx, before)
+		return err
+	})
 }

@@ -37,6 +37,15 @@ func (c *Config) ReposDir() string {
 	return c.Repos
 }
 
+// ArchiveDir is the folder of archived logs: beside the repositories where nodes share
+// those, so that each node finds them.
+func (c *Config) ArchiveDir() string {
+	if c.Repos == "" || c.Repos == reposNone {
+		return filepath.Join(c.Data, "archive")
+	}
+	return filepath.Join(c.Repos, "archive")
+}
+
 // checkShared compares key and folder with the database's memory.
 func (a *App) checkShared(ctx context.Context) error {
 	if a.store.Dialect() == store.SQLite {

@@ -35,10 +35,11 @@ var ErrClosed = errors.New("event log is closed")
 
 // Log is the log of one database. It is safe for concurrent use.
 type Log struct {
-	store *store.Store
-	log   *slog.Logger
-	stop  context.CancelCauseFunc
-	done  sync.WaitGroup
+	store   *store.Store
+	archive *Archive // of what the store dropped; may be nil
+	log     *slog.Logger
+	stop    context.CancelCauseFunc
+	done    sync.WaitGroup
 
 	bell    chan struct{} // the tail has something to read
 	herald  chan struct{} // other nodes have something to read
@@ -91,6 +92,10 @@ func NewLog(s *store.Store, log *slog.Logger) *Log {
 	}
 	return l
 }
+
+// UseArchive has the log read and prune through an archive. Call it before the log is
+// used.
+func (l *Log) UseArchive(a *Archive) { l.archive = a }
 
 // Close commits what was accepted, ends all subscriptions and waits for the
 // log's goroutines. A second call does nothing.

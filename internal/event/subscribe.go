@@ -126,7 +126,7 @@ func (r *reader) catchUp(ctx context.Context, last int64) ([]*Entry, error) {
 	r.log.catchUps.Add(1)
 	f := r.filter
 	f.After, f.Limit = r.cursor, batchSize
-	events, err := r.log.store.Events(ctx, f)
+	events, err := r.log.Stored(ctx, f)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

@@ -158,14 +158,21 @@ func (tx *Tx) insertEvents(ctx context.Context, batch []squad.Event) error {
 	return nil
 }
 
-// DeleteEventsBefore drops events older than before that are not among the
-// newest keep, and returns how many. Numbers go on; readers that resume from a
-// dropped one get what is left.
-func (tx *Tx) DeleteEventsBefore(ctx context.Context, before time.Time, keep int64) (int64, error) {
-	const drop = `DELETE FROM events WHERE at < $1 AND seq <= (SELECT value FROM counters WHERE name = 'events') - $2`
-	n, err := tx.exec(ctx, drop, before.UnixMicro(), keep)
-	if err != nil {
-		return 0, fmt.Errorf("drop old events: %w", err)
+// LastSeqBefore is the number of the newest event that is older than before and not
+// among the newest keep, 0 where there is none.
+func (q *Query) LastSeqBefore(ctx context.Context, before time.Time, keep int64) (last int64, err error) {
+	const find = `SELECT COALESCE(MAX(seq), 0) FROM events WHERE at < $1 AND seq <= (SELECT value FROM counters WHERE name = 'events') - $2`
+	if err := q.db.QueryRowContext(ctx, find, before.UnixMicro(), keep).Scan(&last); err != nil {
+		return 0, fmt.Errorf("find old events: %w", err)
 	}
-	return n, nil
+	return last, nil
+}
+
+// DeleteEventsTo drops the events up to a number. Numbers go on; readers that resume
+// from a dropped one get what is left.
+func (tx *Tx) DeleteEventsTo(ctx context.Context, last int64) error {
+	if _, err := tx.exec(ctx, `DELETE FROM events WHERE seq <= $1`, last); err != nil {
+		return fmt.Errorf("drop old events: %w", err)
+	}
+	return nil
 }

@@ -148,7 +148,7 @@ func TestCrash_TasksEndOnceWhateverHappens(t *testing.T) {
 	s := newServer(t)
 	c := s.start()
 	repo, tasks := s.seed(c, n)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*20*time.Second+2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*20*time.Second+2*time.Minute+reaped)
 	defer cancel()
 	for _, k := range tasks {
 		if _, err := c.RunTask(ctx, k.ID, squad.RunOptions{}); err != nil {
@@ -169,7 +169,7 @@ func TestCrash_TasksEndOnceWhateverHappens(t *testing.T) {
 	t.Logf("%d tasks through %d kills", n, s.kills)
 	s.check(ctx, c, repo, tasks)
 	s.cleanUp(ctx, c, tasks)
-	s.checkLeftovers(ctx)
+	s.checkLeftovers(ctx, c)
 }
 
 // seed makes a squad whose agents each write one file of their own.

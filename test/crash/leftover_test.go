@@ -8,45 +8,30 @@ import (
 	"strings"
 	"time"
 
+	"agentsquad/client"
 	"agentsquad/internal/store"
 )
 
-// checkLeftovers stops the server and wants nothing to be left on the machine but the
-// sandboxes that wait in the warm pool: no process, no mount, no lease.
-func (s *server) checkLeftovers(ctx context.Context) {
+// reaped is how long the reaper may take to end a sandbox that a kill left without a
+// row: it waits two minutes for the row, and looks twice a minute.
+const reaped = 4 * time.Minute
+
+// checkLeftovers wants nothing to be left on the machine but the sandboxes that the
+// server knows, which wait in the warm pool: no process, no mount, no lease.
+func (s *server) checkLeftovers(ctx context.Context, c *client.Client) {
 	s.t.Helper()
+	left := s.leftovers(ctx, c)
+	for deadline := time.Now().Add(reaped); len(left) > 0; left = s.leftovers(ctx, c) {
+		if time.Now().After(deadline) {
+			s.t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
 	s.stop()
-	var waiting []string // by the identifier that their processes and folders carry
 	db, err := store.Open(ctx, store.Config{URL: "sqlite:" + filepath.Join(s.data, "squad.db")})
 	must(s.t, err)
 	defer db.Close()
-	rows, err := db.Sandboxes(ctx, store.SandboxFilter{})
-	must(s.t, err)
-	for _, row := range rows {
-		if !row.Status.Final() {
-			waiting = append(waiting, row.E2BID)
-		}
-	}
-	known := func(text string) bool {
-		for _, id := range waiting {
-			if id != "" && strings.Contains(text, id) {
-				return true
-			}
-		}
-		return false
-	}
-	for _, text := range s.processes() {
-		if !known(text) {
-			s.t.Errorf("a process is left: %s", text)
-		}
-	}
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	must(s.t, err)
-	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, s.data) && !known(line) {
-			s.t.Errorf("a mount is left: %s", line)
-		}
-	}
 	leases, err := db.Leases(ctx, store.LeaseFilter{})
 	must(s.t, err)
 	for _, l := range leases {
@@ -57,15 +42,38 @@ func (s *server) checkLeftovers(ctx context.Context) {
 	}
 }
 
-// processes are the command lines that name the data folder.
-func (s *server) processes() (lines []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range files {
-		raw, err := os.ReadFile(name)
-		text := strings.ReplaceAll(string(raw), "\x00", " ")
-		if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && strings.Contains(text, s.data) && pid != os.Getpid() {
-			lines = append(lines, text)
+// leftovers are processes and mounts that name the data folder and belong neither to
+// the server nor to a sandbox that it knows.
+func (s *server) leftovers(ctx context.Context, c *client.Client) (left []string) {
+	var known []string
+	for sb, err := range c.Sandboxes(ctx, nil) {
+		must(s.t, err)
+		if !sb.Status.Final() && sb.E2BID != "" {
+			known = append(known, sb.E2BID)
 		}
 	}
-	return lines
+	check := func(kind, text string) {
+		if !strings.Contains(text, s.data) {
+			return
+		}
+		for _, id := range known {
+			if strings.Contains(text, id) {
+				return
+			}
+		}
+		left = append(left, kind+" "+text)
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range files {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if raw, err := os.ReadFile(name); err == nil && pid != os.Getpid() && pid != s.cmd.Process.Pid {
+			check("process", strings.ReplaceAll(string(raw), "\x00", " "))
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	must(s.t, err)
+	for line := range strings.Lines(string(mounts)) {
+		check("mount", strings.TrimSpace(line))
+	}
+	return left
 }
