@@ -70,6 +70,7 @@ func (a *App) buildRunner(context.Context) error {
 	r.work.flows = flow.New(flow.Config{Store: a.store, Owner: a.cfg.Node + "/" + r.owner, Log: a.log})
 	r.work.runner = runner.New(runner.Config{
 		Store: a.store, Events: a.events, Life: a.life, Flows: r.work.flows, Sandboxes: r.sandboxes, Forges: r.forges, Git: r.git, Log: a.log,
+		SignKey: r.credentials.SignKey,
 		Gateway: &runner.Outward{
 			Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: first(a.cfg.GatewayURL, a.cfg.PublicURL), Token: a.sandboxToken,
 			Narrow: r.credentials.Narrow, Wide: r.credentials.GitAuth, ShareWide: a.cfg.ShareForgeToken, Events: a.events, Log: a.log,

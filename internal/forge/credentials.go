@@ -93,6 +93,15 @@ func (c *Credentials) ModelKey(ctx context.Context, squadID, provider string) (s
 	return string(secret), err
 }
 
+// SignKey returns the SSH key that signs a squad's commits, nil where there is none.
+func (c *Credentials) SignKey(ctx context.Context, squadID string) ([]byte, error) {
+	cred, ok, err := c.find(ctx, "", squadID, "", squad.CredentialSSHSign)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return c.open(ctx, cred.ID)
+}
+
 // WebhookSecret returns the shared secret for a repository's webhooks.
 func (c *Credentials) WebhookSecret(ctx context.Context, repo squad.Repository) (string, error) {
 	cred, ok, err := c.find(ctx, "", repo.SquadID, string(repo.Forge), squad.CredentialWebhook)

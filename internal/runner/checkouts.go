@@ -111,7 +111,11 @@ func (v Checkouts) Commit(ctx context.Context, actor squad.Actor, sandboxID stri
 	if err != nil {
 		return squad.GitOperation{}, err
 	}
-	_, err = c.Commit(ctx, git.CommitOptions{Message: req.Message, Author: s.author(), Paths: req.Paths})
+	sign, err := v.r.signer(ctx, s.repo.SquadID)
+	if err != nil {
+		return squad.GitOperation{}, err
+	}
+	_, err = c.Commit(ctx, git.CommitOptions{Message: req.Message, Author: s.author(), Paths: req.Paths, Sign: sign})
 	return rec.last, err
 }
 

@@ -48,11 +48,27 @@ func (r *Runner) commit(ctx context.Context, s scene, p place, turn int, result 
 		}
 		return commitResult{}, r.ask(ctx, s, result.Question)
 	}
-	done, err := c.Record(ctx, git.CommitOptions{Message: commitMessage(s, turn, result), Author: s.author()}, p.BaseSHA)
+	sign, err := r.signer(ctx, s.squad.ID)
+	if err != nil {
+		return commitResult{}, err
+	}
+	done, err := c.Record(ctx, git.CommitOptions{Message: commitMessage(s, turn, result), Author: s.author(), Sign: sign}, p.BaseSHA)
 	if err != nil {
 		return commitResult{}, err
 	}
 	return commitResult{Head: done.Head, New: done.Head != s.execution.HeadSHA, Commits: done.Commits}, nil
+}
+
+// signer signs commits of a squad, nil where it has no key.
+func (r *Runner) signer(ctx context.Context, squadID string) (git.Signer, error) {
+	if r.cfg.SignKey == nil {
+		return nil, nil
+	}
+	key, err := r.cfg.SignKey(ctx, squadID)
+	if err != nil || len(key) == 0 {
+		return nil, err
+	}
+	return git.SSHSigner(key)
 }
 
 // agentFailed is the error of a turn that did not end well. One that a budget ended

@@ -55,6 +55,8 @@ type house struct {
 	boxes  *sandbox.Service
 	squad  squad.Squad
 	repo   squad.Repository
+
+	signKey atomic.Pointer[[]byte] // signs commits, where set
 }
 
 func newHouse(t *testing.T, limit ...func(*runner.Limits)) *house {
@@ -100,6 +102,12 @@ func newHouseOn(t *testing.T, url, data string, limit ...func(*runner.Limits)) *
 	h.runner = runner.New(runner.Config{
 		Store: h.store, Events: h.events, Life: h.life, Flows: flows, Sandboxes: h.boxes, Forges: h.forges, Git: hostGit, Log: log,
 		Gateway: &runner.Outward{Gateway: gate, Git: hostGit, Default: "local"},
+		SignKey: func(context.Context, string) ([]byte, error) {
+			if key := h.signKey.Load(); key != nil {
+				return *key, nil
+			}
+			return nil, nil
+		},
 		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}},
 		Limits:  limits,
 	})

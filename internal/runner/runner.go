@@ -72,6 +72,9 @@ type Config struct {
 	Forges    *forge.Service
 	// Git runs git on this machine, over the mirrors.
 	Git *git.Runner
+	// SignKey is the SSH key that signs a squad's commits, nil where it has none. The
+	// key stays here; sandboxes see signatures only. Nil means that none signs.
+	SignKey func(ctx context.Context, squadID string) ([]byte, error)
 	// Drivers by kind of agent.
 	Drivers map[squad.AgentKind]agent.Driver
 	// Limits of the installation.

@@ -108,7 +108,8 @@ func (h *house) start() {
 	h.must(err)
 	address := l.Addr().String()
 	l.Close()
-	h.cmd = exec.Command(program(h.t), "up", "--listen", address, "--data", h.data, "--log-level", "info", "--pool-max", "0")
+	h.cmd = exec.Command(program(h.t), "up", "--listen", address, "--data", h.data, "--log-level", "info", "--pool-max", "0",
+		"--template-egress", "base=template.invalid")
 	h.cmd.Stdout, h.cmd.Stderr = &h.log, &h.log
 	h.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.data,
@@ -156,7 +157,7 @@ func (h *house) seed() {
 	gittest.Git(h.t, source, "init", "-q", "-b", "main")
 	gittest.Commit(h.t, source, "README.md", "hello\n", "docs: begin")
 	var err error
-	h.crew, err = h.c.CreateSquad(ctx, squad.NewSquad{Name: "Crew"})
+	h.crew, err = h.c.CreateSquad(ctx, squad.NewSquad{Name: "Crew", Config: squad.SquadConfig{Egress: []string{"squads.invalid", "*.below.invalid"}}})
 	h.must(err)
 	h.rivals, err = h.c.CreateSquad(ctx, squad.NewSquad{Name: "Rivals"})
 	h.must(err)

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	squad "agentsquad"
+	"agentsquad/client"
 )
 
 // ask is a request that the attacker sends to the gateway by hand. The answer must
@@ -108,6 +111,8 @@ func (h *house) webAttacks(t *testing.T) {
 			}
 		})
 	}
+	t.Run("names on the lists are let through", h.allowed)
+	t.Run("refused connections are told", h.refusalsTold)
 	t.Run("nothing of the sandbox's reaches the provider as a credential", func(t *testing.T) {
 		h.model.mu.Lock()
 		defer h.model.mu.Unlock()
@@ -120,6 +125,33 @@ func (h *house) webAttacks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// allowed asks for names that are on the squad's and the template's list and lead
+// nowhere: the answer is the network's, not a rule's.
+func (h *house) allowed(t *testing.T) {
+	for name, allowed := range map[string]bool{
+		"squads.invalid": true, "x.below.invalid": true, "template.invalid": true, "below.invalid": false, "github.com": false, "squads.invalid:22": false,
+	} {
+		out, _ := h.inside(t, "user", `curl -sS -i -m 20 -x http://127.0.0.1:3128 --noproxy "" http://`+name+`/`)
+		if refused := strings.Contains(out, "refused by rule"); refused == allowed {
+			t.Errorf("%s: refused is %v\n%s", name, refused, out)
+		}
+	}
+}
+
+// refusalsTold reads the events of what was refused.
+func (h *house) refusalsTold(t *testing.T) {
+	var told strings.Builder
+	for e, err := range h.c.StoredEvents(t.Context(), client.EventQuery{SandboxID: h.sandbox.ID, Types: []squad.EventType{squad.EventEgressRefused}}) {
+		h.must(err)
+		told.Write(e.Payload)
+	}
+	for _, host := range []string{"example.org", "169.254.169.254", "github.com"} {
+		if !strings.Contains(told.String(), host) {
+			t.Errorf("%s is not told:\n%s", host, told.String())
+		}
+	}
 }
 
 // answer tells the caller all that the provider was told, as its User-Agent says.
