@@ -35,7 +35,7 @@ exit "$(cat "$1/exit")"`
 
 // Turn implements [Driver].
 func (a ACP) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
-	p, err := presetOf(t.Member, t.Env["SQUAD_GATEWAY"])
+	p, err := presetOf(t.Member, t.Env["SQUAD_GATEWAY"], t.May != nil)
 	if err != nil {
 		return Result{}, err
 	}

@@ -288,8 +288,9 @@ func (s *acpSession) refused(m rpc) {
 	go func() { _ = letGo(context.WithoutCancel(s.ctx), s.turn) }()
 }
 
-// answer replies to a request of the agent. Permission is given: the sandbox is
-// the boundary, and what leaves it passes the gateway.
+// answer replies to a request of the agent. Permission is given unless the squad's
+// policy refuses the command: the sandbox is the boundary, and what leaves it passes
+// the gateway.
 func (s *acpSession) answer(m rpc) {
 	if m.Method != acp.ClientMethodSessionRequestPermission {
 		s.reply(rpc{ID: m.ID, Error: &rpcError{Code: -32601, Message: "not supported: " + m.Method}})
@@ -300,13 +301,7 @@ func (s *acpSession) answer(m rpc) {
 		s.reply(rpc{ID: m.ID, Error: &rpcError{Code: -32602, Message: "no options"}})
 		return
 	}
-	choice := r.Options[0]
-	for _, kind := range []acp.PermissionOptionKind{acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindAllowOnce} {
-		if i := slices.IndexFunc(r.Options, func(o acp.PermissionOption) bool { return o.Kind == kind }); i >= 0 {
-			choice = r.Options[i]
-			break
-		}
-	}
+	choice := choose(r.Options, s.judge(r.ToolCall))
 	raw, err := json.Marshal(acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(choice.OptionId)})
 	if err != nil {
 		s.err = fmt.Errorf("encode answer: %w", err)
@@ -316,6 +311,35 @@ func (s *acpSession) answer(m rpc) {
 }
 
 // send and post write a request; post is for callers that hold mu.
+// judge says which kinds of answer fit a call, the best first.
+func (s *acpSession) judge(c acp.ToolCallUpdate) []acp.PermissionOptionKind {
+	if s.turn.May == nil {
+		return []acp.PermissionOptionKind{acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindAllowOnce}
+	}
+	command := commandOf(c.RawInput)
+	if command == "" {
+		command = s.calls[string(c.ToolCallId)].Command
+	}
+	if command != "" {
+		if err := s.turn.May(s.ctx, command); err != nil {
+			s.out.Emit(squad.EventLog, squad.LogChunk{Stream: "system", Text: tail(err.Error(), 1000) + "\n"})
+			return []acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways}
+		}
+	}
+	return []acp.PermissionOptionKind{acp.PermissionOptionKindAllowOnce} // the next command is judged anew
+}
+
+// choose finds the option of the first kind that is there, else the last option,
+// which by custom is the most careful one.
+func choose(options []acp.PermissionOption, kinds []acp.PermissionOptionKind) acp.PermissionOption {
+	for _, kind := range kinds {
+		if i := slices.IndexFunc(options, func(o acp.PermissionOption) bool { return o.Kind == kind }); i >= 0 {
+			return options[i]
+		}
+	}
+	return options[len(options)-1]
+}
+
 func (s *acpSession) send(id int, method string, params any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

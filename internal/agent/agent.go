@@ -34,6 +34,9 @@ type Turn struct {
 	// Env is added to the agent's environment. It holds addresses, never secrets.
 	Env map[string]string
 	Box Box
+	// May says whether a command is within the squad's policy: nil, or the rule
+	// that refuses it. Nil where there is no policy.
+	May func(ctx context.Context, command string) error
 	// Inbox gives messages that arrive while the turn runs. May be nil.
 	Inbox <-chan squad.Message
 }

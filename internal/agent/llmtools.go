@@ -143,6 +143,11 @@ func (l *llmLoop) shell(timeout time.Duration, argv ...string) (string, int, err
 var errPrinted = squad.Errorf(squad.CodeTooLarge, "stopped: it printed more than %d MiB", maxPrinted>>20)
 
 func (l *llmLoop) runCommand(in toolInput) (string, error) {
+	if l.turn.May != nil {
+		if err := l.turn.May(l.ctx, in.Command); err != nil {
+			return "", err
+		}
+	}
 	timeout := 5 * time.Minute
 	if in.TimeoutSec > 0 {
 		timeout = min(time.Duration(in.TimeoutSec)*time.Second, time.Hour)

@@ -16,8 +16,8 @@ type preset struct {
 	packages string   // of npm, that bring them
 	model    bool     // cannot start without the name of a model
 	// env and files are what it finds; {{base}} is the gateway's address, {{model}}
-	// the member's model. A variable that becomes empty and a line that names an
-	// empty model are left out.
+	// the member's model, {{approval}} and {{bash}} whether it asks before commands.
+	// A variable that becomes empty and a line that names an empty model are left out.
 	env, files map[string]string
 }
 
@@ -39,7 +39,7 @@ var presets = map[string]preset{
 		command: "codex-acp -c features.plugins=false -c features.apps=false", programs: []string{"codex-acp"}, packages: "@zed-industries/codex-acp",
 		files: map[string]string{".codex/config.toml": `model_provider = "squad"
 model = "{{model}}"
-approval_policy = "never"
+approval_policy = "{{approval}}"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
 [model_providers.squad]
@@ -65,7 +65,7 @@ enabled = false
 		},
 		files: map[string]string{".config/squad-opencode.json": `{"provider":{"squad":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"{{base}}/llm/openai/v1","apiKey":"{env:OPENAI_API_KEY}"},` +
 			`"models":{"{{model}}":{"tool_call":true,"reasoning":true}}}},"model":"squad/{{model}}","small_model":"squad/{{model}}","enabled_providers":["squad"],` +
-			`"permission":{"edit":"allow","bash":"allow","webfetch":"deny"},"share":"disabled","autoupdate":false}`},
+			`"permission":{"edit":"allow","bash":"{{bash}}","webfetch":"deny"},"share":"disabled","autoupdate":false}`},
 	},
 }
 
@@ -73,7 +73,8 @@ enabled = false
 func Presets() []string { return []string{"claude", "codex", "gemini", "opencode"} }
 
 // presetOf finds how a member's agent is started. base is the gateway's address.
-func presetOf(m squad.Member, base string) (preset, error) {
+// policed has it ask before commands.
+func presetOf(m squad.Member, base string, policed bool) (preset, error) {
 	if m.Config.Preset == "" {
 		if strings.TrimSpace(m.Config.Command) == "" {
 			return preset{}, squad.Errorf(squad.CodeRule, "member %s names neither a preset (%s) nor a command", m.Name, strings.Join(Presets(), ", "))
@@ -93,12 +94,16 @@ func presetOf(m squad.Member, base string) (preset, error) {
 	if m.Config.Command != "" {
 		p.command, p.programs = m.Config.Command, nil
 	}
-	return p.filled(base, m.LLMModel), nil
+	return p.filled(base, m.LLMModel, policed), nil
 }
 
 // filled is the preset for one gateway and model.
-func (p preset) filled(base, model string) preset {
-	fill := strings.NewReplacer("{{base}}", base, "{{model}}", model)
+func (p preset) filled(base, model string, policed bool) preset {
+	approval, bash := "never", "allow"
+	if policed {
+		approval, bash = "untrusted", "ask"
+	}
+	fill := strings.NewReplacer("{{base}}", base, "{{model}}", model, "{{approval}}", approval, "{{bash}}", bash)
 	env, files := map[string]string{}, map[string]string{}
 	for name, value := range p.env {
 		env[name] = fill.Replace(value)

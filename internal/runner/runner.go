@@ -20,6 +20,8 @@ import (
 
 // Sandboxes is what the runner needs of the sandbox service.
 type Sandboxes interface {
+	// CheckCommand says whether the squad's policy lets a command run.
+	CheckCommand(ctx context.Context, actor squad.Actor, row squad.Sandbox, shell string) error
 	Acquire(ctx context.Context, req sandbox.AcquireRequest) (squad.Sandbox, error)
 	Open(ctx context.Context, actor squad.Actor, id string) (*e2b.Sandbox, error)
 	Pause(ctx context.Context, actor squad.Actor, id string) (squad.Sandbox, error)

@@ -130,8 +130,13 @@ func (x *recipe) newTurn(ctx context.Context, s scene, number int, prompt, sessi
 	if prompt == "" {
 		prompt = firstPrompt(s, x.place)
 	}
+	var may func(context.Context, string) error
+	if c := s.squad.Config; len(c.AllowCommands)+len(c.DenyCommands)+len(c.RoleCommands) > 0 {
+		who := squad.Actor{Kind: squad.TokenAgent, MemberID: s.member.ID, SquadID: s.squad.ID, TaskID: s.task.ID, SandboxID: row.ID, MemberRole: s.member.Role}
+		may = func(ctx context.Context, line string) error { return x.cfg.Sandboxes.CheckCommand(ctx, who, row, line) }
+	}
 	return agent.Turn{
-		Number: number, Task: s.task, Execution: s.execution, Member: s.member, Dir: x.place.Dir, Prompt: prompt, Session: session, Env: env, Box: box{sb},
+		Number: number, May: may, Task: s.task, Execution: s.execution, Member: s.member, Dir: x.place.Dir, Prompt: prompt, Session: session, Env: env, Box: box{sb},
 	}, nil
 }
 

@@ -156,7 +156,7 @@ func TestMCP_InspectorUsesTheTools(t *testing.T) {
 	manager.works("urgent", "update_task", "number=2", "title=Made by MCP urgent")
 	stdio.works("backlog", "update_task", "number=2", "status=backlog")
 	stdio.works("42", "run_python", "sandbox_id="+box, "code=print(6*7)")
-	stdio.refused("sandbox_id", "run_command", "command=echo")
+	stdio.refused("name a sandbox", "run_command", "command=echo")
 	wrong := member
 	wrong.target = append([]string{}, member.target...)
 	wrong.target[len(wrong.target)-1] = "Authorization: Bearer agent_wrong"
