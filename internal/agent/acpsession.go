@@ -70,6 +70,7 @@ type acpSession struct {
 	last    squad.EventType
 	calls   map[string]squad.ToolCall
 	runs    []Evidence
+	denied  string // why the last command was refused, until the agent goes on
 }
 
 func newACPSession(ctx context.Context, t Turn, dir string, out *Stream) *acpSession {
@@ -271,6 +272,9 @@ func (s *acpSession) finish(raw json.RawMessage) {
 		s.result.Outcome = Failed
 		s.result.Summary = "the agent stopped: " + string(r.StopReason)
 	}
+	if s.denied != "" {
+		s.result.Outcome, s.result.ExitCode, s.result.Summary = Failed, -1, "it stopped at a refusal: "+s.denied
+	}
 	s.done = true
 	go func() { _ = letGo(context.WithoutCancel(s.ctx), s.turn) }() // take must return for the stream to end
 }
@@ -322,10 +326,12 @@ func (s *acpSession) judge(c acp.ToolCallUpdate) []acp.PermissionOptionKind {
 	}
 	if command != "" {
 		if err := s.turn.May(s.ctx, command); err != nil {
-			s.out.Emit(squad.EventLog, squad.LogChunk{Stream: "system", Text: tail(err.Error(), 1000) + "\n"})
+			s.denied = tail(err.Error(), 1000)
+			s.out.Emit(squad.EventLog, squad.LogChunk{Stream: "system", Text: s.denied + "\n"})
 			return []acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways}
 		}
 	}
+	s.denied = ""
 	return []acp.PermissionOptionKind{acp.PermissionOptionKindAllowOnce} // the next command is judged anew
 }
 

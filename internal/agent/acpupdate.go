@@ -56,6 +56,9 @@ func (s *acpSession) say(t squad.EventType, text string, fresh bool) {
 			s.words.Reset()
 		}
 	}
+	if t == squad.EventMessage {
+		s.denied = ""
+	}
 	if t == squad.EventMessage && s.words.Len() < maxTextBytes {
 		s.words.WriteString(text)
 	}

@@ -275,6 +275,12 @@ func (c crew) file(k squad.Task, name string) string {
 	return sh(c.t, filepath.Join(c.data, "repos", c.repo.ID+".git"), "git show task-"+strconv.FormatInt(k.Number, 10)+":"+name)
 }
 
+// names lists the files of the task's branch.
+func (c crew) names(k squad.Task) string {
+	c.t.Helper()
+	return sh(c.t, filepath.Join(c.data, "repos", c.repo.ID+".git"), "git ls-tree -r --name-only task-"+strconv.FormatInt(k.Number, 10))
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
