@@ -254,6 +254,7 @@ func TestStream_HostileOutputIsMadeHarmless(t *testing.T) {
 	t.Parallel()
 	sink := &memorySink{wrote: make(chan struct{}, 1)}
 	out := agent.NewStream(t.Context(), sink, squad.Event{}, 0)
+	out.Log("stdout", []byte("begun \x1b]0;here \x1b\x01]1;there \x1b[31mred\x1b[0m \x1b\n"))
 	out.Log("stdout", []byte("bad \xff utf8, nul \x00, title \x1b]0;owned\x07 token ghp_abcdefghijklmnopqrstuvwxyz0123456789 end\n"))
 	out.Log("stdout", []byte("split tok"))
 	out.Log("stdout", []byte("en sk-ant-abcdefghijkl"))
@@ -264,7 +265,7 @@ func TestStream_HostileOutputIsMadeHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := sink.log(t)
-	for _, bad := range []string{"\x00", "\xff", "owned", "ghp_", "sk-ant"} {
+	for _, bad := range []string{"\x00", "\xff", "\x1b]", "owned", "ghp_", "sk-ant"} {
 		if strings.Contains(log, bad) {
 			t.Errorf("log contains %q", bad)
 		}

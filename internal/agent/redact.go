@@ -50,7 +50,7 @@ func clean(text string) string {
 	if strings.Contains(text, "\x1b") {
 		text = oscSequence.ReplaceAllString(text, "")
 	}
-	return strings.Map(func(r rune) rune {
+	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t' || r == '\b' || r == 0x1b:
 			return r
@@ -59,9 +59,15 @@ func clean(text string) string {
 		}
 		return r
 	}, text)
+	if strings.Contains(text, "\x1b") { // one that ends in another piece must not begin in this one
+		text = strings.TrimRight(oscBegin.ReplaceAllString(text, "$1"), "\x1b")
+	}
+	return text
 }
 
 var oscSequence = regexp.MustCompile("\x1b(?:\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[PX^_][^\x1b]*\x1b\\\\)")
+
+var oscBegin = regexp.MustCompile("\x1b+([\\]PX^_])")
 
 // wholeRunes cuts b where its last character is complete, and returns the rest
 // to wait for more.
