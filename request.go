@@ -84,6 +84,8 @@ type NewTask struct {
 	AssigneeID   string     `json:"assignee_id,omitempty"`
 	DependsOn    []string   `json:"depends_on,omitempty" maxItems:"100"`
 	BaseBranch   string     `json:"base_branch,omitempty" maxLength:"200"`
+	Provider     string     `json:"provider,omitempty" enum:",local,e2b" doc:"Where its sandboxes run; empty means the squad's or the installation's"`
+	Template     string     `json:"template,omitempty" maxLength:"200" doc:"What its sandboxes start from"`
 	Budget       Budget     `json:"budget,omitzero"`
 	Run          bool       `json:"run,omitempty" doc:"Start it at once"`
 }
@@ -98,6 +100,8 @@ type TaskChange struct {
 	AssigneeID   *string   `json:"assignee_id,omitempty"`
 	DependsOn    *[]string `json:"depends_on,omitempty" maxItems:"100"`
 	BaseBranch   *string   `json:"base_branch,omitempty" maxLength:"200"`
+	Provider     *string   `json:"provider,omitempty" enum:",local,e2b"`
+	Template     *string   `json:"template,omitempty" maxLength:"200"`
 	Budget       *Budget   `json:"budget,omitempty"`
 }
 

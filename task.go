@@ -41,6 +41,8 @@ type Task struct {
 	AssigneeID     string     `json:"assignee_id,omitempty" doc:"The member who does it"`
 	DependsOn      []string   `json:"depends_on,omitempty" doc:"Tasks that must be done first"`
 	BaseBranch     string     `json:"base_branch,omitempty"`
+	Provider       string     `json:"provider,omitempty" enum:",local,e2b" doc:"Where its sandboxes run; empty means the squad's or the installation's"`
+	Template       string     `json:"template,omitempty" maxLength:"200" doc:"What its sandboxes start from; empty means the member's or the squad's"`
 	GitBranch      string     `json:"git_branch,omitempty"`
 	PullRequestURL string     `json:"pull_request_url,omitempty"`
 	Budget         Budget     `json:"budget,omitzero"`

@@ -66,6 +66,8 @@ func newTaskAdd(e *env) *cobra.Command {
 	f.StringSliceVar(&in.Labels, "label", nil, "label; may be repeated")
 	f.StringSliceVar(&in.DependsOn, "after", nil, "task that must be done first (number or identifier)")
 	f.StringVar(&in.BaseBranch, "base", "", "branch to start from")
+	f.StringVar(&in.Provider, "provider", "", "where its sandboxes run: local or e2b; the squad's otherwise")
+	f.StringVar(&in.Template, "template", "", "what its sandboxes start from; the member's or the squad's otherwise")
 	f.Float64Var(&in.Budget.TaskUSD, "budget", 0, "most US dollars")
 	f.BoolVar(&in.Run, "run", false, "start it at once")
 	f.BoolVar(&follow, "follow", false, "watch it until it waits for you or ends")

@@ -83,7 +83,7 @@ func (s *Server) createTask(ctx context.Context, in *struct {
 		t := squad.Task{
 			SquadID: b.SquadID, RepositoryID: b.RepositoryID, Title: b.Title, Description: b.Description, Status: b.Status,
 			Priority: 1, Labels: b.Labels, AssigneeID: b.AssigneeID, DependsOn: b.DependsOn, BaseBranch: b.BaseBranch,
-			Budget: b.Budget, CreatedBy: a.String(),
+			Provider: b.Provider, Template: b.Template, Budget: b.Budget, CreatedBy: a.String(),
 		}
 		if t.Status == "" {
 			t.Status = squad.TaskTodo
@@ -172,6 +172,8 @@ func (s *Server) changeTask(ctx context.Context, in *struct {
 			set(&t.AssigneeID, b.AssigneeID)
 			set(&t.DependsOn, b.DependsOn)
 			set(&t.BaseBranch, b.BaseBranch)
+			set(&t.Provider, b.Provider)
+			set(&t.Template, b.Template)
 			set(&t.Budget, b.Budget)
 			return nil
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
 
 	squad "agentsquad"
 	"agentsquad/internal/gvisor"
@@ -77,12 +78,18 @@ type localMachine struct{ sb *gvisor.Sandbox }
 
 // Open implements [Machine].
 func (m localMachine) Open(ctx context.Context, h tunnel.Header) (net.Conn, error) {
-	session, err := m.sb.Tunnel(ctx)
+	waiting, cancel := context.WithTimeout(ctx, tunnelWait)
+	defer cancel()
+	session, err := m.sb.Tunnel(waiting)
 	if err != nil {
 		return nil, err
 	}
 	return session.Open(ctx, h)
 }
+
+// tunnelWait bounds how long a request waits for a sandbox whose daemon is away,
+// as it is for a moment while a sandbox is saved.
+const tunnelWait = 30 * time.Second
 
 // Pause implements [Machine].
 func (m localMachine) Pause(ctx context.Context, keepMemory bool) error {

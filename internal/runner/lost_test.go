@@ -65,3 +65,19 @@ func (h *house) killBox(k squad.Task) string {
 	h.must(syscall.Kill(state.PID, syscall.SIGKILL))
 	return row.ID
 }
+
+// A task's own provider goes before the squad's: one that is not configured here
+// fails it with that cause, though the squad's would do.
+func TestExecution_TaskNamesItsProvider(t *testing.T) {
+	h := newHouse(t)
+	k := squad.Task{
+		SquadID: h.squad.ID, RepositoryID: h.repo.ID, Title: "Elsewhere", Status: squad.TaskTodo, Provider: "e2b",
+		AssigneeID: h.member("Ada", "true").ID,
+	}
+	h.tx(func(tx *store.Tx) error { return h.life.Create(t.Context(), tx, &k) })
+	h.start(k)
+	k = h.untilTask(k, func(k squad.Task) bool { return k.Flag != "" })
+	if !strings.Contains(k.Cause, `provider "e2b"`) {
+		t.Errorf("cause %q", k.Cause)
+	}
+}

@@ -14,13 +14,13 @@ import (
 // it where the provider can do that.
 func (r *Runner) makeSandbox(ctx context.Context, s scene, epoch int64) (place, error) {
 	p := place{Dir: s.dir(), Branch: git.TaskBranch(s.task.Number), Base: s.base()}
-	tree, err := r.cfg.Gateway.Prepare(ctx, s.squad.Config.Provider, s.repo, p.Base)
+	tree, err := r.cfg.Gateway.Prepare(ctx, s.provider(), s.repo, p.Base)
 	if err != nil {
 		return p, err
 	}
 	want := sandbox.AcquireRequest{
 		SquadID: s.squad.ID, MemberID: s.member.ID, TaskID: s.task.ID, ExecutionID: s.execution.ID, RepositoryID: s.repo.ID,
-		Template: orElse(s.member.Config.Template, s.squad.Config.Template), Mounts: tree.Mounts, PoolKey: tree.Key, Epoch: epoch,
+		Provider: s.provider(), Template: s.template(), Mounts: tree.Mounts, PoolKey: tree.Key, Epoch: epoch,
 	}
 	row, err := r.cfg.Sandboxes.Acquire(ctx, want)
 	if squad.CodeOf(err) == squad.CodeInvalid && len(want.Mounts) > 0 { // a template that takes no mounts: it is cloned

@@ -45,6 +45,14 @@ func (r *Runner) scene(ctx context.Context, executionID string) (s scene, err er
 	return s, err
 }
 
+// provider is where the task's sandboxes run; "" leaves it to the installation.
+func (s scene) provider() string { return orElse(s.task.Provider, s.squad.Config.Provider) }
+
+// template is what its sandboxes start from; "" leaves it to the provider.
+func (s scene) template() string {
+	return orElse(s.task.Template, orElse(s.member.Config.Template, s.squad.Config.Template))
+}
+
 // base is the branch that the work goes into.
 func (s scene) base() string { return orElse(s.task.BaseBranch, s.repo.DefaultBranch) }
 

@@ -75,13 +75,12 @@ func (r *Runner) warmUp(ctx context.Context, kept map[string]sandbox.PoolSpec, n
 }
 
 func (r *Runner) warmOne(ctx context.Context, s scene, group string, kept map[string]sandbox.PoolSpec) error {
-	tree, err := r.cfg.Gateway.Prepare(ctx, s.squad.Config.Provider, s.repo, s.base())
+	tree, err := r.cfg.Gateway.Prepare(ctx, s.provider(), s.repo, s.base())
 	if err != nil || len(tree.Mounts) == 0 {
 		return ignoreNotFound(err) // the branch is gone, or the provider mounts nothing
 	}
 	spec := sandbox.PoolSpec{
-		Key: tree.Key, Group: group, SquadID: s.squad.ID, Provider: s.squad.Config.Provider,
-		Template: orElse(s.member.Config.Template, s.squad.Config.Template), Mounts: tree.Mounts,
+		Key: tree.Key, Group: group, SquadID: s.squad.ID, Provider: s.provider(), Template: s.template(), Mounts: tree.Mounts,
 	}
 	kept[group] = spec
 	err = r.cfg.Sandboxes.Prewarm(ctx, spec, r.cfg.Limits.Warm)

@@ -24,6 +24,8 @@ var tasks = newTable("task", "tasks", func(t *squad.Task) []field {
 		{name: "assignee_id", at: ref{&t.AssigneeID}},
 		{name: "depends_on", at: object{&t.DependsOn}},
 		{name: "base_branch", at: &t.BaseBranch},
+		{name: "provider", at: &t.Provider},
+		{name: "template", at: &t.Template},
 		{name: "git_branch", at: &t.GitBranch},
 		{name: "pull_request_url", at: &t.PullRequestURL},
 		{name: "budget", at: object{&t.Budget}},

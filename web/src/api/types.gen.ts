@@ -584,6 +584,11 @@ export interface components {
              * @description 0 low, 1 normal (default), 2 high, 3 urgent
              */
             priority?: number;
+            /**
+             * @description Where its sandboxes run; empty means the squad's or the installation's
+             * @enum {string}
+             */
+            provider?: "" | "local" | "e2b";
             repository_id?: string;
             /** @description Start it at once */
             run?: boolean;
@@ -593,6 +598,8 @@ export interface components {
              * @enum {string}
              */
             status?: "backlog" | "todo";
+            /** @description What its sandboxes start from */
+            template?: string;
             title: string;
         };
         NewTemplate: {
@@ -1150,11 +1157,18 @@ export interface components {
              * @description 0 low, 1 normal, 2 high, 3 urgent
              */
             priority: number;
+            /**
+             * @description Where its sandboxes run; empty means the squad's or the installation's
+             * @enum {string}
+             */
+            provider?: "" | "local" | "e2b";
             pull_request_url?: string;
             repository_id?: string;
             squad_id: string;
             /** @enum {string} */
             status: "backlog" | "todo" | "in_progress" | "in_review" | "done";
+            /** @description What its sandboxes start from; empty means the member's or the squad's */
+            template?: string;
             title: string;
             /** Format: date-time */
             updated_at: string;
@@ -1192,7 +1206,10 @@ export interface components {
             labels?: string[];
             /** Format: int64 */
             priority?: number;
+            /** @enum {string} */
+            provider?: "" | "local" | "e2b";
             repository_id?: string;
+            template?: string;
             title?: string;
         };
         TaskMove: {
