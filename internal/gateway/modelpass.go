@@ -67,6 +67,7 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 		}
 	}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && resp.StatusCode < 300 {
+		w.Header().Del("Content-Length") // an event may be held back, a key taken out
 		w.WriteHeader(resp.StatusCode)
 		if meter == nil {
 			meter = newMeter("")
