@@ -23,12 +23,18 @@ type entry struct {
 	c     *caller
 	row   squad.GitOperation
 	start time.Time
+	// elsewhere says that whoever asks keeps the row: only what comes with its end
+	// is written here.
+	elsewhere bool
 }
 
 // begin writes the row of an operation before anything happens.
 func (g *Gateway) begin(ctx context.Context, c *caller, kind string) (*entry, error) {
 	e := &entry{g: g, c: c, start: g.cfg.Now()}
 	e.row = squad.GitOperation{SandboxID: c.sandbox.ID, ExecutionID: c.execution.ID, Kind: kind, Status: "running", Attempts: 1}
+	if e.elsewhere = fromServer(ctx); e.elsewhere {
+		return e, nil
+	}
 	err := g.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.CreateGitOperation(ctx, &e.row); err != nil {
 			return err
@@ -48,7 +54,7 @@ func (e *entry) event(phase string, percent int) squad.Event {
 // progress tells readers how far the operation is. It is a courtesy: a full log
 // does not stop a push.
 func (e *entry) progress(ctx context.Context, p git.Progress) {
-	if e.g.cfg.Events == nil || (p.Percent%25 != 0) {
+	if e.elsewhere || e.g.cfg.Events == nil || (p.Percent%25 != 0) {
 		return
 	}
 	if err := e.g.cfg.Events.Append(ctx, e.event(p.Phase, p.Percent)); err != nil {
@@ -65,14 +71,20 @@ func (e *entry) finish(ctx context.Context, outcome error, add func(tx *store.Tx
 		e.row.Status, e.row.ExitCode = "failed", 1
 		e.row.OutputTail = git.Redact(message(outcome))
 	}
+	if e.elsewhere && add == nil {
+		return nil
+	}
 	err := e.g.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.UpdateGitOperation(ctx, &e.row); err != nil {
-			return err
-		}
 		if add != nil {
 			if err := add(tx); err != nil {
 				return err
 			}
+		}
+		if e.elsewhere {
+			return nil
+		}
+		if err := tx.UpdateGitOperation(ctx, &e.row); err != nil {
+			return err
 		}
 		return tx.Append(ctx, e.event("", 0))
 	})

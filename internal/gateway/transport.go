@@ -9,10 +9,16 @@ import (
 
 // Transport lets the server's own code ask the gateway as a sandbox does, without a
 // socket: the built-in agent loop, whose model calls are metered and bounded like
-// those of any agent. The host in the address does not matter.
+// those of any agent, and pushes that the server carries, whose row is the server's.
+// The host in the address does not matter.
 func (g *Gateway) Transport(sandboxID string) http.RoundTripper {
 	return inProcess{handler: g.For(sandboxID)}
 }
+
+type serverKey struct{}
+
+// fromServer says whether a request came through [Gateway.Transport].
+func fromServer(ctx context.Context) bool { return ctx.Value(serverKey{}) != nil }
 
 // inProcess is a round trip to a handler of this process, with a streaming answer.
 type inProcess struct{ handler http.Handler }
@@ -20,7 +26,7 @@ type inProcess struct{ handler http.Handler }
 // RoundTrip implements [http.RoundTripper]. The handler's goroutine ends with the
 // answer, or when the answer's body is closed.
 func (t inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
+	ctx, cancel := context.WithCancel(context.WithValue(req.Context(), serverKey{}, true))
 	in := req.Clone(ctx)
 	in.RequestURI = req.URL.RequestURI()
 	if in.Body == nil {
