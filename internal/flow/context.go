@@ -74,7 +74,7 @@ func (h handle) Do(key string, step func(ctx context.Context) (any, error), out 
 		}
 		h.stillOurs()
 		s.Attempt++
-		result, err := h.try(step, r.Timeout)
+		result, err := h.try(key, step, r.Timeout)
 		if err == nil {
 			s.Done, s.Result, s.WakeAt = true, result, time.Time{}
 			h.journal(s)
@@ -118,7 +118,7 @@ func answer(s store.FlowStep, out any) error {
 }
 
 // try runs the step once. A panic in it is its error.
-func (h handle) try(step func(ctx context.Context) (any, error), timeout time.Duration) (result json.RawMessage, err error) {
+func (h handle) try(key string, step func(ctx context.Context) (any, error), timeout time.Duration) (result json.RawMessage, err error) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	if timeout > 0 {
@@ -132,7 +132,9 @@ func (h handle) try(step func(ctx context.Context) (any, error), timeout time.Du
 			err = fmt.Errorf("step panicked: %v", p)
 		}
 	}()
+	ctx, span := h.span(ctx, key)
 	v, err := step(ctx)
+	endSpan(span, err)
 	if err != nil {
 		var late *squad.Error
 		if ctx.Err() != nil && h.ctx.Err() == nil && errors.As(context.Cause(ctx), &late) {

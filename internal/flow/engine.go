@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	squad "agentsquad"
 	"agentsquad/internal/store"
 )
@@ -42,7 +44,9 @@ type Config struct {
 	// state, so that a row can end with its flow. An error undoes the end, and
 	// it is tried again.
 	OnEnd func(ctx context.Context, tx *store.Tx, end End) error
-	Log   *slog.Logger
+	// Tracer, where set, gets a span for each try of a step.
+	Tracer trace.Tracer
+	Log    *slog.Logger
 }
 
 // End is how a flow ended.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	squad "agentsquad"
 	"agentsquad/e2b"
 	"agentsquad/internal/store"
@@ -53,6 +55,8 @@ const maxDead = 5
 // a new one. It is repeatable: asked again for the same execution, after a crash
 // too, it returns the same sandbox. A limit is [squad.CodeQuota]: wait, ask again.
 func (s *Service) Acquire(ctx context.Context, req AcquireRequest) (squad.Sandbox, error) {
+	ctx, span := trace.SpanFromContext(ctx).TracerProvider().Tracer("agentsquad/sandbox").Start(ctx, "sandbox.Acquire")
+	defer span.End()
 	p, err := s.complete(ctx, &req)
 	if err != nil {
 		return squad.Sandbox{}, err

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	squad "agentsquad"
 )
 
@@ -36,6 +38,9 @@ type Tx struct {
 // [Store.Tx] of the same store: on SQLite there is one writer. After an error
 // from a write the transaction is spent, as PostgreSQL has it: return the error.
 func (s *Store) Tx(ctx context.Context, f func(tx *Tx) error) error {
+	// Below the span of whoever asks; without one this costs nothing and is told to nobody.
+	ctx, span := trace.SpanFromContext(ctx).TracerProvider().Tracer("agentsquad/store").Start(ctx, "store.Tx")
+	defer span.End()
 	for try := 1; ; try++ {
 		err := s.tryTx(ctx, f)
 		if err == nil || try == maxTries || !isRace(err) {
