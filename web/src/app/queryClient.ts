@@ -19,6 +19,9 @@ export const queryClient: QueryClient = new QueryClient({
       staleTime: 5 * 60_000,
       gcTime: 15 * 60_000,
       refetchOnWindowFocus: false,
+      // Events replace only the rows they name, so rows keep their identity without a
+      // deep comparison of whole lists, which would cost more than drawing them.
+      structuralSharing: false,
       retry: (count, error) => !(error instanceof Problem && error.status >= 400 && error.status < 500) && !(error instanceof Problem && error.isNotThereYet) && count < 2,
     },
   },

@@ -1,7 +1,7 @@
 // The one place that turns events of the stream into the query cache. Each
 // function is pure over the cached value; a row that nobody has loaded is left
 // alone, because loading it later reads a state at least as new.
-import type { QueryClient } from '@tanstack/react-query'
+import { notifyManager, type QueryClient } from '@tanstack/react-query'
 import { keys } from '@/api/keys'
 import type { Conflict, SquadEvent } from '@/api/types'
 
@@ -42,8 +42,12 @@ const notOlder = (old: Dated, next: Dated) => next.updated_at >= old.updated_at
 const GIT_STEPS = new Set(['clone', 'push'])
 const ACTIVE = new Set(['queued', 'running', 'waiting'])
 
-/** Applies a run of events, in order, to the cache. */
+/** Applies a run of events, in order, to the cache; whoever watches it hears of them once. */
 export function applyEvents(cache: QueryClient, events: SquadEvent[]): void {
+  notifyManager.batch(() => applyAll(cache, events))
+}
+
+function applyAll(cache: QueryClient, events: SquadEvent[]): void {
   const streams = new Map<string, SquadEvent[]>()
   for (const event of events) {
     applyRow(cache, event)
