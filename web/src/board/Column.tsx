@@ -45,7 +45,7 @@ export const Column = memo(function Column({ status, name, tasks, cardOf, select
     paddingEnd: 12,
   })
   return (
-    <section aria-label={`${name}, ${tasks.length} tasks`} data-column={status} className={cx('flex h-full w-[84vw] shrink-0 snap-center flex-col rounded-xl bg-sunken transition-colors sm:w-72 sm:snap-align-none lg:w-auto lg:min-w-52 lg:flex-1 lg:shrink', landing && 'ring-2 ring-accent/40')}>
+    <section aria-label={`${name}, ${tasks.length} tasks`} data-column={status} className={cx('flex h-full w-[84vw] shrink-0 snap-center flex-col rounded-xl bg-sunken transition-colors sm:w-72 sm:snap-align-none lg:w-auto lg:min-w-44 lg:flex-1 lg:shrink', landing && 'ring-2 ring-accent/40')}>
       <header className="flex h-10 shrink-0 items-center gap-2 px-3">
         <span aria-hidden className={cx('size-2 rounded-full', TINTS[status])} />
         <h2 className="text-sm font-semibold">{name}</h2>

@@ -19,7 +19,7 @@ export function ColumnJump({ columns, scroller }: { columns: Columns; scroller: 
   useEffect(() => {
     const root = scroller.current
     if (!root) return undefined
-    scrollToColumn(root, first)
+    if (!matchMedia('(min-width: 640px)').matches) scrollToColumn(root, first)
     const watch = new IntersectionObserver((entries) => {
       for (const { isIntersecting, target } of entries) {
         if (isIntersecting && target instanceof HTMLElement) setShown(COLUMNS.find(({ status }) => status === target.dataset.column)?.status)
