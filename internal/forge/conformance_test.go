@@ -1,12 +1,14 @@
 package forge_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	squad "agentsquad"
 	"agentsquad/internal/forge"
+	"agentsquad/internal/forge/giteatest"
 )
 
 func TestForge_InfoTellsTheRepository(t *testing.T) {
@@ -258,4 +260,15 @@ func TestForge_MergeOfAnOldHeadIsRefused(t *testing.T) {
 		_, err := s.forge(s.author).Merge(t.Context(), pull.Number, forge.MergeOptions{HeadSHA: old, Author: "Ada", AuthorMail: "ada@example.com"})
 		wants(t, "merge of an old head", err, squad.CodeConflict)
 	})
+}
+
+func TestGitea_AnEmptyRepositoryIsRefusedWithTheRemedy(t *testing.T) {
+	t.Parallel()
+	s := giteaStand(t)
+	server := giteatest.Start(t)
+	owner, _, _ := strings.Cut(s.repo.Name, "/")
+	server.Call(t, http.MethodPost, "/orgs/"+owner+"/repos", server.Token, map[string]any{"name": "empty"}, nil)
+	repo := squad.Repository{Name: owner + "/empty", Forge: squad.ForgeGitea, URL: server.URL + "/" + owner + "/empty.git"}
+	s.repo = repo
+	wants(t, "prepare", s.as(server.Token).Prepare(t.Context(), &repo, ""), squad.CodeRule, "first commit")
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +44,7 @@ type AppSecret struct {
 }
 
 // NewCredentials returns a door to the sealed secrets. env gives secrets of the
-// environment by provider (github, gitea, anthropic, openai); it may be nil.
+// environment by provider (github, gitea:HOST, anthropic, openai); it may be nil.
 func NewCredentials(s *store.Store, v *Vault, env map[string]string) *Credentials {
 	return &Credentials{store: s, vault: v, env: env, apps: map[string]*appToken{}}
 }
@@ -64,14 +66,14 @@ func (c *Credentials) GitAuth(ctx context.Context, repositoryID string) (user, s
 	return "x-access-token", token, nil
 }
 
-// Token returns the API token for a repository's forge, "" where there is none.
+// Token returns the token for a repository's forge, "" where there is none.
 func (c *Credentials) Token(ctx context.Context, repo squad.Repository) (string, error) {
-	cred, ok, err := c.find(ctx, repo.CredentialID, repo.SquadID, string(repo.Forge), squad.CredentialToken, squad.CredentialGitHubApp)
+	cred, ok, err := c.ofForge(ctx, repo)
 	if err != nil {
 		return "", err
 	}
 	if !ok {
-		return c.env[string(repo.Forge)], nil
+		return c.ofEnv(repo), nil
 	}
 	if cred.Kind == squad.CredentialGitHubApp {
 		return c.installationToken(ctx, cred, gitHubAPI(repo), nil)
@@ -80,9 +82,28 @@ func (c *Credentials) Token(ctx context.Context, repo squad.Repository) (string,
 	return string(secret), err
 }
 
+// ofForge finds what opens a repository's forge.
+func (c *Credentials) ofForge(ctx context.Context, repo squad.Repository) (squad.Credential, bool, error) {
+	return c.find(ctx, repo.CredentialID, repo.SquadID, func(cred squad.Credential) bool {
+		return is(cred, squad.CredentialToken, squad.CredentialGitHubApp) && serves(cred, repo)
+	})
+}
+
+// ofEnv is the environment's token for a repository, "" where there is none.
+func (c *Credentials) ofEnv(repo squad.Repository) string {
+	for provider, secret := range c.env {
+		if goesTo(provider, repo) {
+			return secret
+		}
+	}
+	return ""
+}
+
 // ModelKey returns the key for a model provider, "" where there is none.
 func (c *Credentials) ModelKey(ctx context.Context, squadID, provider string) (string, error) {
-	cred, ok, err := c.find(ctx, "", squadID, provider, squad.CredentialModelKey)
+	cred, ok, err := c.find(ctx, "", squadID, func(cred squad.Credential) bool {
+		return is(cred, squad.CredentialModelKey) && (cred.Provider == "" || cred.Provider == provider)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +116,7 @@ func (c *Credentials) ModelKey(ctx context.Context, squadID, provider string) (s
 
 // SignKey returns the SSH key that signs a squad's commits, nil where there is none.
 func (c *Credentials) SignKey(ctx context.Context, squadID string) ([]byte, error) {
-	cred, ok, err := c.find(ctx, "", squadID, "", squad.CredentialSSHSign)
+	cred, ok, err := c.find(ctx, "", squadID, func(cred squad.Credential) bool { return is(cred, squad.CredentialSSHSign) && cred.Provider == "" })
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -104,7 +125,10 @@ func (c *Credentials) SignKey(ctx context.Context, squadID string) ([]byte, erro
 
 // WebhookSecret returns the shared secret for a repository's webhooks.
 func (c *Credentials) WebhookSecret(ctx context.Context, repo squad.Repository) (string, error) {
-	cred, ok, err := c.find(ctx, "", repo.SquadID, string(repo.Forge), squad.CredentialWebhook)
+	cred, ok, err := c.find(ctx, "", repo.SquadID, func(cred squad.Credential) bool {
+		kind, _, _ := strings.Cut(cred.Provider, ":")
+		return is(cred, squad.CredentialWebhook) && (kind == "" || kind == string(repo.Forge))
+	})
 	if err != nil || !ok {
 		return c.env["webhook"], err
 	}
@@ -113,12 +137,12 @@ func (c *Credentials) WebhookSecret(ctx context.Context, repo squad.Repository) 
 }
 
 // find returns the named credential, else the first of the squad, else the
-// first of the installation, that is of one of the kinds and for the provider.
-func (c *Credentials) find(ctx context.Context, id, squadID, provider string, kinds ...squad.CredentialKind) (squad.Credential, bool, error) {
+// first of the installation, that fits.
+func (c *Credentials) find(ctx context.Context, id, squadID string, fits func(squad.Credential) bool) (squad.Credential, bool, error) {
 	if id != "" {
 		cred, err := c.store.Credential(ctx, id)
-		if err == nil && !fits(cred, provider, kinds) {
-			err = squad.Errorf(squad.CodeInvalid, "the credential %q is a %s for %q, and cannot be used with %s", cred.Name, cred.Kind, cred.Provider, provider)
+		if err == nil && !fits(cred) {
+			err = squad.Errorf(squad.CodeInvalid, "the credential %q, a %s for %q, cannot be used here: see docs/forges.md", cred.Name, cred.Kind, cred.Provider)
 		}
 		return cred, err == nil, err
 	}
@@ -128,7 +152,7 @@ func (c *Credentials) find(ctx context.Context, id, squadID, provider string, ki
 	}
 	var wide *squad.Credential
 	for i, cred := range all {
-		if !fits(cred, provider, kinds) {
+		if !fits(cred) {
 			continue
 		}
 		if cred.SquadID == squadID && squadID != "" {
@@ -144,13 +168,37 @@ func (c *Credentials) find(ctx context.Context, id, squadID, provider string, ki
 	return *wide, true, nil
 }
 
-func fits(cred squad.Credential, provider string, kinds []squad.CredentialKind) bool {
-	for _, k := range kinds {
-		if cred.Kind == k {
-			return cred.Provider == "" || cred.Provider == provider
+func is(cred squad.Credential, kinds ...squad.CredentialKind) bool {
+	return slices.Contains(kinds, cred.Kind)
+}
+
+// serves says whether a credential is for a repository. A squad's own goes wherever
+// its admins send it. One of the whole installation goes to its own place only: who
+// may name the address of a repository must not be able to have it sent to him.
+func serves(cred squad.Credential, repo squad.Repository) bool {
+	kind, _, bound := strings.Cut(cred.Provider, ":")
+	if cred.SquadID != "" && !bound {
+		return kind == "" || kind == string(repo.Forge)
+	}
+	return goesTo(orElse(cred.Provider, string(repo.Forge)), repo)
+}
+
+// goesTo says whether all that a repository's secret is sent to is the place that a
+// provider names: "github" is github.com, "gitea:git.example.com" is that server.
+func goesTo(provider string, repo squad.Repository) bool {
+	kind, host, bound := strings.Cut(provider, ":")
+	if kind != string(repo.Forge) || !bound && repo.Forge != squad.ForgeGitHub {
+		return false
+	}
+	if !bound {
+		host = "github.com"
+	}
+	for _, address := range []string{repo.URL, repo.APIURL} {
+		if u, err := url.Parse(address); err != nil || u.Host != "" && strings.TrimPrefix(strings.ToLower(u.Host), "api.") != host {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 func (c *Credentials) open(ctx context.Context, id string) ([]byte, error) {

@@ -82,6 +82,10 @@ func (g *gitHub) Info(ctx context.Context) (Info, error) {
 	if resp.Rate.Limit == 0 { // an Enterprise server may have none
 		info.RateRemaining = -1
 	}
+	if info.Empty { // or smaller than a kilobyte
+		branches, err := g.Branches(ctx)
+		info.Empty = err == nil && len(branches) == 0
+	}
 	scopes, classic := resp.Header["X-Oauth-Scopes"]
 	switch {
 	case r.GetArchived():

@@ -93,6 +93,31 @@ func TestCredentials_AKeyOfAnotherKindIsNotSentToAForge(t *testing.T) {
 	wants(t, "model key for a forge", err, squad.CodeInvalid, "model")
 }
 
+// A secret of the whole installation goes to its own server and nowhere else,
+// whatever address a repository is given.
+func TestCredentials_TheInstallationsSecretStaysAtHome(t *testing.T) {
+	t.Parallel()
+	c := forge.NewCredentials(emptyStore(t), nil, map[string]string{"github": "hub", "gitea:git.example.com": "tea", "openai": "model"})
+	for _, try := range []struct {
+		forge          squad.ForgeKind
+		url, api, want string
+	}{
+		{squad.ForgeGitHub, "", "", "hub"},
+		{squad.ForgeGitHub, "https://github.com/acme/hello.git", "https://api.github.com", "hub"},
+		{squad.ForgeGitHub, "https://evil.example.com/acme/hello.git", "", ""},
+		{squad.ForgeGitHub, "https://github.com/acme/hello.git", "https://evil.example.com/api/v3", ""},
+		{squad.ForgeGitHub, "https://github.com.evil.example.com/acme/hello.git", "", ""},
+		{squad.ForgeGitea, "https://git.example.com/acme/hello.git", "", "tea"},
+		{squad.ForgeGitea, "https://git.example.com:8443/acme/hello.git", "", ""},
+		{squad.ForgeGitea, "https://github.com/acme/hello.git", "", ""},
+	} {
+		got, err := c.Token(t.Context(), squad.Repository{Name: "acme/hello", Forge: try.forge, URL: try.url, APIURL: try.api})
+		if err != nil || got != try.want {
+			t.Errorf("%+v: %q, %v", try, got, err)
+		}
+	}
+}
+
 // What did not change costs nothing of the rate limit, and what is left is shown.
 func TestGitHub_PollingIsFreeWhileNothingChanges(t *testing.T) {
 	t.Parallel()
@@ -204,6 +229,7 @@ func TestGitHub_CheckRunsAndStatusesAreSummedTogether(t *testing.T) {
 // The API's address follows from what is given, as GitHub and GitHub Enterprise have it.
 func TestGitHub_AddressOfTheAPI(t *testing.T) {
 	t.Parallel()
+	token := map[string]string{"github": "x", "github:git.example.com": "x", "github:acme.ghe.com": "x"}
 	for _, c := range []struct{ url, api, want string }{
 		{"", "", "https://api.github.com/repos/acme/hello"},
 		{"https://github.com/acme/hello.git", "", "https://api.github.com/repos/acme/hello"},
@@ -215,7 +241,7 @@ func TestGitHub_AddressOfTheAPI(t *testing.T) {
 	} {
 		var asked string
 		service := forge.NewService(forge.Config{
-			Credentials: forge.NewCredentials(emptyStore(t), nil, map[string]string{"github": "token"}),
+			Credentials: forge.NewCredentials(emptyStore(t), nil, token),
 			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 				asked = r.URL.String()
 				return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: r, Header: http.Header{}}, nil

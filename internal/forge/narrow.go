@@ -14,11 +14,11 @@ import (
 // Where only a wider credential is known it is an error that says what to do; where
 // none is known both are empty, and the remote is read without.
 func (c *Credentials) Narrow(ctx context.Context, repo squad.Repository) (user, secret string, err error) {
-	cred, ok, err := c.find(ctx, repo.CredentialID, repo.SquadID, string(repo.Forge), squad.CredentialToken, squad.CredentialGitHubApp)
+	cred, ok, err := c.ofForge(ctx, repo)
 	if err != nil {
 		return "", "", err
 	}
-	if !ok && c.env[string(repo.Forge)] == "" {
+	if !ok && c.ofEnv(repo) == "" {
 		return "", "", nil
 	}
 	if !ok || cred.Kind != squad.CredentialGitHubApp {

@@ -263,6 +263,9 @@ func (s *Service) Prepare(ctx context.Context, repo *squad.Repository, importPat
 	if len(info.Missing) > 0 {
 		return squad.Errorf(squad.CodeForbidden, "the credential lacks permissions on %s: %s", repo.Name, strings.Join(info.Missing, ", "))
 	}
+	if info.Empty {
+		return squad.Errorf(squad.CodeRule, "%s has no branch to merge into: push a first commit to it", repo.Name)
+	}
 	repo.URL = orElse(repo.URL, info.CloneURL)
 	repo.DefaultBranch = orElse(repo.DefaultBranch, info.DefaultBranch)
 	return nil

@@ -2,6 +2,7 @@ package forge_test
 
 import (
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -141,8 +142,21 @@ func (h *house) as(token string) *forge.Service {
 	}
 	return forge.NewService(forge.Config{
 		Store: h.store, Git: git.New(git.Config{AllowFile: true}), Dir: h.t.TempDir(),
-		Credentials: forge.NewCredentials(h.store, vault, map[string]string{string(h.repo.Forge): token, "webhook": hookSecret}),
+		Credentials: forge.NewCredentials(h.store, vault, map[string]string{h.place(): token, "webhook": hookSecret}),
 	})
+}
+
+// place names the forge with its address, as a credential does.
+func (h *house) place() string {
+	address := h.repo.URL
+	if address == "" {
+		address = h.repo.APIURL
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(h.repo.Forge) + ":" + u.Host
 }
 
 // forge is the contract itself, as our server or as another person.

@@ -33,7 +33,7 @@ const Version = "1.26.0"
 
 const remedy = "Gitea " + Version + " is not built: run scripts/counterparts (needs gcc; some minutes, once)"
 
-var errNotBuilt = errors.New(remedy)
+var errNotBuilt = errors.New("no gitea here")
 
 // Server is a running Gitea.
 type Server struct {
@@ -164,7 +164,11 @@ func run(home, program string, args ...string) (string, error) {
 }
 
 func environment(home string) []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C.UTF-8", "GITEA_WORK_DIR=" + home}
+	git, err := exec.LookPath("git")
+	if err != nil {
+		git = "/usr/bin/git"
+	}
+	return []string{"PATH=" + filepath.Dir(git) + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "LC_ALL=C.UTF-8", "GITEA_WORK_DIR=" + home}
 }
 
 func lastWord(text, after string) string {

@@ -121,7 +121,7 @@ func (s *Server) getRepository(w http.ResponseWriter, _ *http.Request, t *Token,
 		delete(out, other)
 	}
 	_, out["name"], _ = strings.Cut(repo.name, "/")
-	out["language"] = "Go"
+	out["language"], out["size"] = "Go", 0 // kilobytes
 	out["full_name"], out["clone_url"], out["default_branch"], out["private"], out["archived"] = repo.name, s.URL+"/"+repo.name+".git", "main", true, repo.archived
 	out["permissions"] = map[string]any{"admin": false, "push": slices.Contains(repo.writers, t.Login), "pull": true}
 	reply(w, http.StatusOK, out)

@@ -23,7 +23,7 @@ const Version = "23.0.2"
 
 const remedy = "GitHub's description of its API is not here: run scripts/counterparts (needs npm)"
 
-var errNoSpec = errors.New(remedy)
+var errNoSpec = errors.New("no description here")
 
 // prefix is where an Enterprise server has its API.
 const prefix = "/api/v3"
