@@ -37,7 +37,9 @@ type Config struct {
 	Keys func(ctx context.Context, key string) (owner string, ok bool)
 	// Internal serves http://squad.internal/ of a sandbox; nil answers 404.
 	Internal func(sandboxID string) http.Handler
-	// Egress is asked for each connection that a sandbox's own settings allow.
+	// Egress is asked for each connection that the own settings of a sandbox of
+	// [OwnerSquad] allow. Sandboxes of other keys have E2B's rules: what they were
+	// made with, public addresses only.
 	Egress EgressPolicy
 	// Resolve and Dial replace the host's DNS and network. The address given to
 	// Dial was checked and is never a name.

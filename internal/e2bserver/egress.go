@@ -135,7 +135,7 @@ func (s *Server) dialOut(ctx context.Context, b *box, host string, port int) (*o
 	b.mu.Unlock()
 	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 	// Before the name is looked up: a question to DNS is a message by itself.
-	if s.cfg.Egress != nil {
+	if s.cfg.Egress != nil && b.owner == OwnerSquad {
 		if ok, rule := s.cfg.Egress(b.id, host, port); !ok {
 			return nil, &denied{rule}
 		}
