@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -108,7 +109,7 @@ func readStream(b *testing.B, h *house, start time.Time, ready func(), got *atom
 		got.Add(int64(len(times) - seen))
 		kept = copy(buf, rest[max(0, len(rest)-512):])
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				b.Error(err)
 			}
 			return times

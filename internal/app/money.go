@@ -27,6 +27,11 @@ func (a *App) modelConfig() gateway.ModelConfig {
 	return gateway.ModelConfig{
 		Upstreams: a.upstreams(), BaseURLs: a.cfg.ModelBaseURLs, Prices: a.cfg.Prices, Budget: a.cfg.Budget,
 		CountUnknown: a.cfg.UnknownPrices == "count", RefuseUnknown: a.cfg.UnknownPrices == "refuse",
+		Watch: func(executionID, state, detail string) {
+			if r := a.rooms.work.runner; r != nil {
+				r.ModelWait(executionID, state, detail)
+			}
+		},
 	}
 }
 

@@ -45,7 +45,9 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 	} else {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
+	m.watch(call, "model", call.ask.Model)
 	resp, err := m.transport.RoundTrip(req)
+	m.watch(call, waitState(resp), waitDetail(call, resp))
 	if err != nil {
 		if r.Context().Err() != nil {
 			meter.cutOff()
@@ -76,6 +78,31 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 		return nil
 	}
 	return m.whole(w, resp, meter, key)
+}
+
+func (m *models) watch(call *modelCall, state, detail string) {
+	if told := m.cfg.Models.Watch; told != nil && call.execution.ID != "" {
+		told(call.execution.ID, state, detail)
+	}
+}
+
+// waitState is what the caller does after an answer, or none.
+func waitState(resp *http.Response) string {
+	const overloaded = 529 // Anthropic's own
+	if resp != nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == overloaded) {
+		return "rate_limited"
+	}
+	return "working"
+}
+
+func waitDetail(call *modelCall, resp *http.Response) string {
+	if waitState(resp) == "working" {
+		return ""
+	}
+	if after := resp.Header.Get("Retry-After"); after != "" && len(after) < 40 {
+		return fmt.Sprintf("%s asks to wait (Retry-After: %s)", call.provider, after)
+	}
+	return call.provider + " asks to wait"
 }
 
 // Providers do not quote the key that they were sent, but what stands between them

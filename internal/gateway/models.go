@@ -37,6 +37,9 @@ type ModelConfig struct {
 	// its own; default 8192 tokens.
 	MaxOutput int64
 	Transport http.RoundTripper
+	// Watch, where set, is told what an execution waits for: "model" while a call has
+	// no answer yet, "rate_limited" once the provider asks to wait, "working" else.
+	Watch func(executionID, state, detail string)
 }
 
 // models is the pass-through to model providers.

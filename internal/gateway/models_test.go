@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -450,5 +451,42 @@ func TestTransport_StreamsAndIsMetered(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != 404 {
 		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+// What an execution waits for is seen here for every kind of agent.
+func TestModels_WaitingIsTold(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var told []string
+	limited := true
+	k, _ := modelKit(t, func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if limited {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"model":"test-1","usage":{"input_tokens":1,"output_tokens":1}}`) //nolint:errcheck // a test server
+	}, func(c *gateway.Config) {
+		c.Models.Watch = func(_, state, detail string) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, state+": "+detail)
+		}
+	})
+	ask := func() { k.call(t, "/llm/anthropic/v1/messages", `{"model":"test-1","max_tokens":5}`) }
+	ask()
+	mu.Lock()
+	limited = false
+	mu.Unlock()
+	ask()
+	mu.Lock()
+	defer mu.Unlock()
+	want := []string{"model: test-1", "rate_limited: anthropic asks to wait (Retry-After: 7)", "model: test-1", "working: "}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }

@@ -52,6 +52,12 @@ func (w *watch) seen(e squad.Event) {
 		}
 	case squad.EventQuestion:
 		w.set("person", "asked a question")
+	case squad.EventLog, squad.EventUsage:
+		// Says nothing about what comes next: a loop that waits for its provider
+		// says so in its log.
+		if len(w.running) == 0 && w.now.State == "silent" {
+			w.set("working", "")
+		}
 	default:
 		if len(w.running) == 0 && w.now.State != "looping" {
 			w.set("working", "")
@@ -84,6 +90,27 @@ func (w *watch) call(c squad.ToolCall) {
 		w.set("command", what)
 	default:
 		w.set("working", what)
+	}
+}
+
+// model is told what the turn waits for at a model's provider. A command that runs
+// meanwhile says more.
+func (w *watch) model(state, detail string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lastSeen = time.Now().UTC()
+	if len(w.running) > 0 || w.now.State == "looping" || w.now.State == "person" {
+		return
+	}
+	w.set(state, detail)
+}
+
+// ModelWait notes that an execution waits for a model, or for its provider's rate
+// limit, or no longer does. It is for the gateway, which sees the calls of every
+// kind of agent.
+func (r *Runner) ModelWait(executionID, state, detail string) {
+	if live := r.live(executionID); live != nil && live.watch != nil {
+		live.watch.model(state, detail)
 	}
 }
 

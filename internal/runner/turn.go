@@ -19,6 +19,8 @@ type liveTurn struct {
 	inbox  chan squad.Message
 	// stop ends what the agent runs now, with a cause.
 	stop context.CancelCauseFunc
+	// watch keeps the turn's liveness.
+	watch *watch
 }
 
 // runAgent runs one turn, or joins it where it runs already.
@@ -57,13 +59,13 @@ func (x *recipe) drive(ctx context.Context, s scene, driver agent.Driver, t agen
 	turnCtx, stop := context.WithCancelCause(bounded)
 	defer stop(nil)
 
-	live := &liveTurn{turn: t, driver: driver, inbox: make(chan squad.Message, 64), stop: stop}
+	watch := newWatch(x.Runner, x.id)
+	live := &liveTurn{turn: t, driver: driver, inbox: make(chan squad.Message, 64), stop: stop, watch: watch}
 	live.turn.Inbox = live.inbox
 	x.setLive(x.id, live)
 	defer x.setLive(x.id, nil)
 
 	out := agent.NewStream(turnCtx, sink, s.event("", nil), position)
-	watch := newWatch(x.Runner, x.id)
 	out.Seen = watch.seen
 	watching, endWatch := context.WithCancel(turnCtx)
 	defer endWatch()
