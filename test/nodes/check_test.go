@@ -39,7 +39,7 @@ func (c *cluster) check(s, victim *server, w *crew) {
 }
 
 // checkPlace wants the same execution in the same sandbox where that outlived the
-// node, and a new one from the checkpoint where it did not.
+// node, and a new sandbox, filled from the checkpoint, where it did not.
 func (c *cluster) checkPlace(s, victim *server, w *crew, k squad.Task) {
 	c.t.Helper()
 	now, err := s.Task(c.t.Context(), k.ID)
@@ -50,8 +50,8 @@ func (c *cluster) checkPlace(s, victim *server, w *crew, k squad.Task) {
 	if w.boxes[k.ID].Node == victim.name {
 		sb, err := s.Sandbox(c.t.Context(), e.SandboxID)
 		must(c.t, err)
-		if e.ID == old.ID || e.Attempt != old.Attempt+1 || sb.Node != s.name {
-			c.t.Errorf("task #%d: its sandbox went with %s, and execution %s (attempt %d, node %q) follows %s", k.Number, victim.name, e.ID, e.Attempt, sb.Node, old.ID)
+		if e.SandboxID == old.SandboxID || sb.Node != s.name {
+			c.t.Errorf("task #%d: its sandbox %s went with %s, and the work is in %s on node %q", k.Number, old.SandboxID, victim.name, e.SandboxID, sb.Node)
 		}
 		return
 	}
