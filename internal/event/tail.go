@@ -19,8 +19,8 @@ const pollEvery = 2 * time.Second
 
 // perSubscriber spreads wake-ups: with many subscribers, events that come within
 // a few milliseconds of each other are handed out together. A thousand wait at
-// most 10 ms, and one waits not at all.
-const perSubscriber = 10 * time.Microsecond
+// most 20 ms, and one waits not at all.
+const perSubscriber = 20 * time.Microsecond
 
 // tail is the newest part of the log, in order and without gap.
 type tail struct {
