@@ -110,9 +110,9 @@ func (c *Checkout) branchFrom(ctx context.Context, name, base, start string) err
 	return err
 }
 
-// Begin makes a branch at a commit that the checkout has, and checks it out: one
-// command, for a fresh checkout whose remote is known not to have the branch. One
-// that exists is CodeConflict; use [Checkout.Branch] then.
+// Begin makes a branch at a commit that the checkout has, and checks it out: one run,
+// for a fresh checkout whose remote is known not to have the branch. One that exists
+// is CodeConflict; use [Checkout.Branch] then.
 func (c *Checkout) Begin(ctx context.Context, name, sha string) error {
 	if err := checkBranch("branch", name); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *Checkout) Begin(ctx context.Context, name, sha string) error {
 		return squad.Invalid("sha", "%q is not a commit", sha)
 	}
 	err := c.do(ctx, "branch", func(*operation) error {
-		_, err := c.r.Run(ctx, Call{Dir: c.dir, Args: []string{"checkout", "--quiet", "--no-track", "-b", name, sha, "--"}})
+		_, err := c.r.script(ctx, "checkout", beginScript, Call{Dir: c.dir, Args: []string{name, sha}})
 		if err != nil && strings.Contains(err.Error(), "already exists") {
 			return squad.Wrap(squad.CodeConflict, err, "branch %s exists", name)
 		}

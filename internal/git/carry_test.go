@@ -145,3 +145,27 @@ func TestRecord_RefusesMarkersOfOpenConflicts(t *testing.T) {
 		t.Errorf("got %+v", done)
 	}
 }
+
+func TestBegin_MakesABranchOnceAndLeavesTheFilesAlone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "main")
+	ctx := t.Context()
+	base := d.clone(t, d.co).Head
+	must(t, d.co.Begin(ctx, "task-1", base))
+	st, err := d.co.Status(ctx)
+	must(t, err)
+	if st.Branch != "task-1" || st.Head != base || !st.Clean() {
+		t.Errorf("status %+v", st)
+	}
+	if err := d.co.Begin(ctx, "task-1", base); squad.CodeOf(err) != squad.CodeConflict {
+		t.Errorf("twice: %v", err)
+	}
+	// From elsewhere than HEAD the files follow.
+	next := gittest.Commit(t, d.dir, "one.txt", "one\n", "feat: one")
+	must(t, d.co.Begin(ctx, "task-2", base))
+	st, err = d.co.Status(ctx)
+	must(t, err)
+	if st.Branch != "task-2" || st.Head != base || st.Head == next || !st.Clean() {
+		t.Errorf("status %+v", st)
+	}
+}

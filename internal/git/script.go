@@ -48,6 +48,12 @@ if [ -n "$old" ]; then git merge-base --is-ancestor "$old" "$new" 2>/dev/null ||
   [ $# -gt 0 ] || git for-each-ref --format='^%(objectname)' refs/remotes/origin
 } | git pack-objects --revs --stdout --thin --delta-base-offset --all-progress`
 
+// beginScript makes a branch and goes to it. Where HEAD is at its commit already, no
+// file has to be looked at, of which a checkout looks at all. Arguments: branch, commit.
+const beginScript = `[ "$(git rev-parse --verify --quiet HEAD)" = "$2" ] || exec git checkout --quiet --no-track -b "$1" "$2" --
+git update-ref -m "branch: made from $2" "refs/heads/$1" "$2" 0000000000000000000000000000000000000000 || exit
+exec git symbolic-ref -m "checkout: moving to $1" HEAD "refs/heads/$1"`
+
 const (
 	exitUnmerged    = 91
 	exitNotAncestor = 92
