@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Box, Plus } from 'lucide-react'
 import { useState } from 'react'
 import { allSandboxesQuery, poolQuery } from '@/api/sandboxes'
-import { membersQuery, squadsQuery } from '@/api/squads'
+import { membersQuery, repositoriesQuery, squadsQuery } from '@/api/squads'
 import { tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
 import { useSquad } from '@/app/SquadContext'
@@ -60,12 +60,19 @@ export function SandboxesPage() {
 
 function Pools() {
   const pool = useQuery(poolQuery)
+  const repositories = useQuery(repositoriesQuery(useSquad().id))
+  // A pool is prepared for a commit of a repository: <id>@<commit>.
+  const prepared = (key?: string) => {
+    const [id, commit] = key?.split('@') ?? []
+    const repository = repositories.data?.find((each) => each.id === id)
+    return repository && commit ? ` · ${repository.name} at ${commit.slice(0, 7)}` : key && ' · another squad’s'
+  }
   if (!pool.data || pool.data.length === 0) return null
   return (
     <ul aria-label="Warm pools" className="flex flex-wrap gap-3">
       {pool.data.map((each) => (
-        <li key={`${each.provider}/${each.template}`} className="rounded-lg border bg-surface px-4 py-3 text-sm shadow-card">
-          <p className="text-xs text-muted">Warm pool · {each.provider}/{each.template}</p>
+        <li key={`${each.provider}/${each.template}/${each.key ?? ''}`} className="rounded-lg border bg-surface px-4 py-3 text-sm shadow-card">
+          <p className="text-xs text-muted">Warm pool · {each.provider}/{each.template}{prepared(each.key)}</p>
           <p className="mt-1"><b className="tabular text-lg font-semibold">{each.waiting}</b> <span className="text-muted">waiting of {each.min}–{each.max}</span> <span className="ml-3 text-muted">hit rate <b className="tabular font-medium text-ink">{percent(each.hits, each.hits + each.misses)}</b></span></p>
         </li>
       ))}
