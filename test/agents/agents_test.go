@@ -236,7 +236,9 @@ func (c crew) checkStory(k squad.Task) {
 	}
 }
 
-// checkBooks wants every paid call counted, and the key added by the gateway only.
+// checkBooks wants every paid call counted, and the key added by the gateway only. A
+// call that the agent left before its end is estimated by its length, which is more
+// than the script's answers say and has no output.
 func (c crew) checkBooks(k squad.Task, m *model, name string) {
 	c.t.Helper()
 	paid := int64(0)
@@ -252,7 +254,7 @@ func (c crew) checkBooks(k squad.Task, m *model, name string) {
 		}
 	}
 	e := c.execution(k)
-	if paid < 4 || e.TokensIn != paid*usageIn || e.TokensOut != paid*usageOut || e.ModelCostUSD <= 0 {
+	if paid < 4 || e.TokensIn < paid*usageIn || e.TokensOut < 4*usageOut || e.TokensOut > paid*usageOut || e.ModelCostUSD <= 0 {
 		c.t.Errorf("%d calls are booked as %d in, %d out, $%f", paid, e.TokensIn, e.TokensOut, e.ModelCostUSD)
 	}
 	if len(c.events(k, squad.EventUsage)) == 0 {
