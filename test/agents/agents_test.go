@@ -13,7 +13,7 @@ import (
 var real = []struct {
 	preset string
 	model  string // with a price
-	always bool   // installed by make test even where it is not cached
+	always bool   // installed and run by every make test
 }{
 	{"codex", "gpt-5-codex", true},
 	{"claude", "claude-sonnet-4-5", false},
