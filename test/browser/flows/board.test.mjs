@@ -28,13 +28,16 @@ async function board() {
   return tab
 }
 
-/** Drags with a real pointer, in steps, as a hand does. */
-async function drag(page, from, to) {
-  const [a, b] = [await from.boundingBox(), await to.boundingBox()]
+/** Drags a card over a column with a real pointer, in steps, as a hand does, until the page says that it is there. */
+async function drag(page, title, from, to) {
+  const says = (words) => page.getByRole('status').filter({ hasText: words }).first().waitFor({ state: 'attached' })
+  const [a, b] = [await column(page, from).getByRole('article').filter({ hasText: title }).boundingBox(), await column(page, to).boundingBox()]
   await page.mouse.move(a.x + a.width / 2, a.y + 12)
   await page.mouse.down()
   await page.mouse.move(a.x + a.width / 2 + 12, a.y + 20, { steps: 3 })
+  await says(new RegExp(`Lifted ${title}|${title} is over`))
   await page.mouse.move(b.x + b.width / 2, b.y + 90, { steps: 12 })
+  await says(`${title} is over ${to}`)
 }
 
 test('a card is dragged by mouse; a refused move goes back with its reason', { timeout: 120_000 }, async () => {
@@ -42,13 +45,13 @@ test('a card is dragged by mouse; a refused move goes back with its reason', { t
   const { page, context, troubles } = await board()
   const card = page.getByRole('article').filter({ hasText: 'Carry me' })
   await card.waitFor()
-  await drag(page, card, column(page, 'Todo'))
+  await drag(page, 'Carry me', 'Backlog', 'Todo')
   await shoot(page, 'flow-drag')
   await page.mouse.up()
   await column(page, 'Todo').getByRole('link', { name: 'Carry me' }).waitFor()
   await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/tasks/${id}`)).json()).status === 'todo', task.id)
 
-  await drag(page, column(page, 'Todo').getByRole('article').filter({ hasText: 'Carry me' }), column(page, 'In review'))
+  await drag(page, 'Carry me', 'Todo', 'In review')
   await page.mouse.up()
   await page.getByText(/stays in Todo/).waitFor()
   await page.getByText(/It cannot go to In review:/).waitFor()
