@@ -71,7 +71,7 @@ func playDemo(ctx context.Context, e *env, keep bool) (err error) {
 		return err
 	}
 	fmt.Fprintf(e.out, "A server on %s with its data in %s.\n\n", house.URL(), dir)
-	return demo.Play(ctx, c, e.out)
+	return demo.Play(ctx, c, e.out, 0)
 }
 
 // noEnv keeps the demonstration away from keys and databases of the machine.

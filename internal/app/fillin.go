@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"agentsquad"
 	"agentsquad/client"
@@ -48,14 +49,15 @@ func (a *App) fill(ctx context.Context) error {
 	if err != nil || has {
 		return err
 	}
-	cast, err := demo.Seed(ctx, c, demoPace)
-	if err != nil {
-		return fmt.Errorf("make the demonstration: %w", err)
-	}
 	if a.rooms.ports.Runner == nil {
-		return nil
+		_, err = demo.Seed(ctx, c, demoPace)
+	} else {
+		err = demo.Play(ctx, c, io.Discard, demoPace)
 	}
-	return cast.Start(ctx, c)
+	if err != nil {
+		return fmt.Errorf("play the demonstration: %w", err)
+	}
+	return nil
 }
 
 func (a *App) hasSquad(ctx context.Context, name string) (bool, error) {

@@ -16,14 +16,15 @@ import (
 // Play runs the demonstration to its end and writes a timeline: three pull
 // requests, a conflict seen before anybody merges, one merge, and the other side
 // of the conflict brought up to date. It returns an error if any of it did not
-// come true.
-func Play(ctx context.Context, c *client.Client, out io.Writer) error {
-	p := &play{c: c, out: out, start: time.Now(), pulls: map[string]squad.PullRequest{}}
+// come true. pace is the pause in seconds between the lines of the agents; people
+// who watch also get time to see the conflict before the merge.
+func Play(ctx context.Context, c *client.Client, out io.Writer, pace float64) error {
+	p := &play{c: c, out: out, pace: pace, start: time.Now(), pulls: map[string]squad.PullRequest{}}
 	var err error
 	if p.last, err = c.LastSeq(ctx); err != nil {
 		return err
 	}
-	if p.cast, err = Seed(ctx, c, 0); err != nil {
+	if p.cast, err = Seed(ctx, c, pace); err != nil {
 		return err
 	}
 	p.say("squad %q: %d members, repository %s, %d tasks", p.cast.Squad.Name, len(p.cast.Members), p.cast.Repository.Name, len(p.cast.Tasks))
@@ -52,6 +53,7 @@ func Play(ctx context.Context, c *client.Client, out io.Writer) error {
 type play struct {
 	c     *client.Client
 	out   io.Writer
+	pace  float64
 	start time.Time
 	last  int64
 	cast  *Cast
@@ -63,6 +65,9 @@ type play struct {
 	merged            bool
 	mended            bool // the other one was rebased and is clean again
 }
+
+// linesToLook is how long a conflict stays to be looked at, in lines of an agent.
+const linesToLook = 10
 
 func (p *play) say(format string, args ...any) {
 	fmt.Fprintf(p.out, "%6.2fs  %s\n", time.Since(p.start).Seconds(), fmt.Sprintf(format, args...))
@@ -120,6 +125,11 @@ func (p *play) merge(ctx context.Context) error {
 		return nil
 	}
 	p.merging = true
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(linesToLook * p.pace * float64(time.Second))):
+	}
 	_, err := p.c.MergeTask(ctx, p.friendlier.ID, squad.MergeOptions{Method: "squash"})
 	if err != nil {
 		return fmt.Errorf("merge task #%d: %w", p.friendlier.Number, err)
