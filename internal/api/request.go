@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -70,6 +71,15 @@ func (w *recorder) Write(p []byte) (int, error) {
 }
 
 func (w *recorder) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Hijack notes that the request was answered by someone who took the connection.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil && w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return conn, rw, err
+}
 
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 

@@ -2,11 +2,7 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -15,10 +11,6 @@ import (
 	"agentsquad/internal/event"
 	"agentsquad/internal/store"
 )
-
-// writeTimeout is how long a reader may take with what was sent to it. Then it
-// is cut off; it comes back with Last-Event-ID and misses nothing.
-const writeTimeout = 10 * time.Second
 
 func (s *Server) streamRoutes(api huma.API) {
 	const tag = "Events"
@@ -123,114 +115,9 @@ func (s *Server) stream(ctx context.Context, f store.EventFilter, r Resume, othe
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
-		_, w := humago.Unwrap(hctx)
-		s.serveStream(hctx.Context(), w, f)
+		r, w := humago.Unwrap(hctx)
+		s.serveStream(w, r.WithContext(hctx.Context()), f)
 	}}, nil
-}
-
-// reader is one open stream. The writing goroutine and the heartbeat share it.
-type reader struct {
-	w    http.ResponseWriter
-	ctrl *http.ResponseController
-
-	mu    sync.Mutex
-	actor squad.Actor
-	wrote time.Time
-}
-
-func (s *Server) serveStream(ctx context.Context, w http.ResponseWriter, f store.EventFilter) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.stopping, func() { cancel(context.Cause(s.stopping)) })()
-	s.metrics.streams.Inc()
-	defer s.metrics.streams.Dec()
-
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	rd := &reader{w: w, ctrl: http.NewResponseController(w), actor: actorOf(ctx)}
-	if rd.send([]byte("retry: 2000\n\n")) != nil {
-		return
-	}
-	var beats sync.WaitGroup
-	defer beats.Wait()
-	defer cancel(nil)
-	beats.Go(func() { s.heartbeat(ctx, rd, cancel) })
-
-	var buf []byte
-	for batch, err := range s.events.Batches(ctx, f) {
-		if err != nil {
-			return
-		}
-		buf = rd.frame(buf[:0], batch)
-		if len(buf) == 0 {
-			continue
-		}
-		if err := rd.send(buf); err != nil {
-			s.metrics.cut.Inc()
-			return
-		}
-		s.metrics.sent.Add(float64(len(batch)))
-	}
-}
-
-// frame writes the events that the reader may see in wire form.
-func (rd *reader) frame(buf []byte, batch []*event.Entry) []byte {
-	rd.mu.Lock()
-	actor := rd.actor
-	rd.mu.Unlock()
-	for _, e := range batch {
-		if seesEvent(actor, &e.Event) {
-			buf = append(buf, e.Frame()...)
-		}
-	}
-	return buf
-}
-
-// send writes and flushes within the time that a reader has.
-func (rd *reader) send(p []byte) error {
-	rd.mu.Lock()
-	defer rd.mu.Unlock()
-	if err := rd.ctrl.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return fmt.Errorf("bound the write: %w", err)
-	}
-	if _, err := rd.w.Write(p); err != nil {
-		return err
-	}
-	rd.wrote = time.Now()
-	return rd.ctrl.Flush()
-}
-
-// heartbeat keeps proxies from closing a silent stream, and ends the stream of
-// someone who lost the right to it.
-func (s *Server) heartbeat(ctx context.Context, rd *reader, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(s.cfg.Heartbeat)
-	defer tick.Stop()
-	secret := infoOf(ctx).secret
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		actor, err := s.identify(ctx, secret)
-		if squad.CodeOf(err) == squad.CodeUnauthorized {
-			cancel(err)
-			return
-		}
-		if err == nil {
-			rd.mu.Lock()
-			rd.actor = actor
-			rd.mu.Unlock()
-		}
-		if err := rd.send([]byte(": heartbeat\n\n")); err != nil {
-			s.metrics.cut.Inc()
-			cancel(err)
-			return
-		}
-	}
 }
 
 func (s *Server) streamStats(context.Context, *struct{}) (*struct{ Body event.Stats }, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -245,4 +246,59 @@ func TestStats_TellTheNewestEvent(t *testing.T) {
 	if last := must(h.admin.LastSeq(ctx))(t); last != 2 {
 		t.Fatalf("last is %d", last)
 	}
+}
+
+// HTTP/2 shares a connection between streams, so that none of them can have it.
+func TestStream_OverHTTP2(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	web := httptest.NewUnstartedServer(h.server)
+	web.Config.Protocols = new(http.Protocols)
+	web.Config.Protocols.SetUnencryptedHTTP2(true)
+	web.Start()
+	t.Cleanup(web.Close)
+	t.Cleanup(h.server.Stop)
+	two := new(http.Protocols)
+	two.SetUnencryptedHTTP2(true)
+	c := http.Client{Transport: &http.Transport{Protocols: two}}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+api.Prefix+"/sse?after=0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = bearer(h.admin.token)
+	h.append(squad.Event{Type: squad.EventLog, Payload: event.Payload("one")}, squad.Event{Type: squad.EventLog, Payload: event.Payload("two")})
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text := frames(t, bufio.NewScanner(resp.Body), 2)
+	if resp.ProtoMajor != 2 || !strings.Contains(text, "one") || !strings.Contains(text, "two") {
+		t.Fatalf("%s\n%s", resp.Proto, text)
+	}
+}
+
+func TestStream_ReaderThatLeavesIsNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(c *api.Config) { c.Heartbeat = time.Hour }) // no heartbeat finds it out
+	resp, lines, _ := h.listen(h.admin.token, "/sse", nil)
+	if !lines.Scan() || h.events.Stats().Subscribers != 1 && !eventually(func() bool { return h.events.Stats().Subscribers == 1 }) {
+		t.Fatal("the stream is not open")
+	}
+	_ = resp.Body.Close()
+	if !eventually(func() bool { return h.events.Stats().Subscribers == 0 }) {
+		t.Fatal("the stream of a reader that left is still open")
+	}
+}
+
+// eventually waits for something that has no signal of its own.
+func eventually(f func() bool) bool {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if f() {
+			return true
+		}
+	}
+	return false
 }

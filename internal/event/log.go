@@ -15,15 +15,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	squad "agentsquad"
 	"agentsquad/internal/store"
 )
 
@@ -51,7 +48,7 @@ type Log struct {
 	closed atomic.Bool // subscriptions end
 	tail   tail
 
-	subscribers, delivered, catchUps, appended, told atomic.Int64
+	subscribers, joined, delivered, catchUps, appended, told atomic.Int64
 }
 
 // Stats says how the log is doing. Counts are since the start of this node.
@@ -130,24 +127,6 @@ func Payload(v any) json.RawMessage {
 		b, _ = json.Marshal(map[string]string{"encoding_error": err.Error()})
 	}
 	return b
-}
-
-// Entry is an event shared by all its readers, with its wire form made once.
-type Entry struct {
-	squad.Event
-
-	once  sync.Once
-	frame []byte
-}
-
-// Frame is the event as a server-sent event. It must not be changed. JSON has no
-// line breaks of its own, so one data line is always enough.
-func (e *Entry) Frame() []byte {
-	e.once.Do(func() {
-		kind := strings.NewReplacer("\n", "", "\r", "").Replace(string(e.Type))
-		e.frame = fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, kind, Payload(e.Event))
-	})
-	return e.frame
 }
 
 // ring wakes the one who waits on c, now or at the next look.

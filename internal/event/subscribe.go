@@ -44,7 +44,7 @@ func (l *Log) Batches(ctx context.Context, f store.EventFilter) iter.Seq2[[]*Ent
 	return func(yield func([]*Entry, error) bool) {
 		l.subscribers.Add(1)
 		defer l.subscribers.Add(-1)
-		r := reader{log: l, filter: f, cursor: max(f.After, 0)}
+		r := reader{log: l, filter: f, cursor: max(f.After, 0), group: int(l.joined.Add(1) % wakeGroups)}
 		for {
 			batch, err := r.next(ctx)
 			if err != nil {
@@ -64,6 +64,7 @@ type reader struct {
 	log    *Log
 	filter store.EventFilter
 	cursor int64
+	group  int
 }
 
 // next waits for the next events that pass.
@@ -72,7 +73,7 @@ func (r *reader) next(ctx context.Context) ([]*Entry, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		entries, wake, behind, last := r.log.tail.after(r.cursor, batchSize)
+		entries, wake, behind, last := r.log.tail.after(r.cursor, batchSize, r.group)
 		var err error
 		switch {
 		case behind:
@@ -133,10 +134,7 @@ func (r *reader) catchUp(ctx context.Context, last int64) ([]*Entry, error) {
 		}
 		return nil, err
 	}
-	entries := make([]*Entry, len(events))
-	for i := range events {
-		entries[i] = &Entry{Event: events[i]}
-	}
+	entries := paged(events)
 	if len(events) == batchSize {
 		r.cursor = events[len(events)-1].Seq
 	} else {

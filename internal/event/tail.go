@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -22,13 +23,16 @@ const pollEvery = 2 * time.Second
 // most 20 ms, and one waits not at all.
 const perSubscriber = 20 * time.Microsecond
 
+// wakeGroups is how many groups readers are woken in.
+const wakeGroups = 32
+
 // tail is the newest part of the log, in order and without gap.
 type tail struct {
 	mu      sync.RWMutex
 	entries []*Entry
 	bytes   int
 	last    int64 // -1 until the database was asked
-	wake    chan struct{}
+	wake    [wakeGroups]chan struct{}
 
 	most, mostBytes int // what is kept
 }
@@ -36,7 +40,9 @@ type tail struct {
 func (t *tail) reset() {
 	t.last = -1
 	t.most, t.mostBytes = tailEntries, tailBytes
-	t.wake = make(chan struct{})
+	for i := range t.wake {
+		t.wake[i] = make(chan struct{})
+	}
 }
 
 func (t *tail) size() (last int64, buffered int) {
@@ -48,13 +54,18 @@ func (t *tail) size() (last int64, buffered int) {
 // begin says where the log stood when this node started.
 func (t *tail) begin(last int64) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.last = last
-	t.broadcast()
+	t.mu.Unlock()
+	t.rouse()
 }
 
 // add appends entries that follow the last one, and wakes all who wait.
 func (t *tail) add(entries []*Entry) {
+	t.append(entries)
+	t.rouse()
+}
+
+func (t *tail) append(entries []*Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range entries {
@@ -68,7 +79,6 @@ func (t *tail) add(entries []*Entry) {
 	if len(t.entries) > 2*t.most || t.bytes > 2*t.mostBytes {
 		t.trim()
 	}
-	t.broadcast()
 }
 
 // trim moves what is kept to new memory: readers may still hold the old.
@@ -86,26 +96,27 @@ func (t *tail) trim() {
 	t.bytes = bytes
 }
 
-// rouse wakes all who wait, though there is nothing new.
+// rouse wakes all who wait, group after group: each has its turn with the
+// processor before the next is woken, so that whoever writes the next events
+// does not stand in line behind a thousand readers of these.
 func (t *tail) rouse() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.broadcast()
-}
-
-func (t *tail) broadcast() {
-	close(t.wake)
-	t.wake = make(chan struct{})
+	for i := range t.wake {
+		t.mu.Lock()
+		close(t.wake[i])
+		t.wake[i] = make(chan struct{})
+		t.mu.Unlock()
+		runtime.Gosched()
+	}
 }
 
 // after returns entries that follow the number, at most limit of them. When
-// there are none yet it returns the channel that closes with the next; when they
-// are no longer in memory it returns behind and the last number.
-func (t *tail) after(seq int64, limit int) (entries []*Entry, wake <-chan struct{}, behind bool, last int64) {
+// there are none yet it returns the channel of the group that closes with the
+// next; when they are no longer in memory it returns behind and the last number.
+func (t *tail) after(seq int64, limit, group int) (entries []*Entry, wake <-chan struct{}, behind bool, last int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.last < 0 || seq >= t.last {
-		return nil, t.wake, false, t.last
+		return nil, t.wake[group], false, t.last
 	}
 	if len(t.entries) == 0 || seq+1 < t.entries[0].Seq {
 		return nil, nil, true, t.last
@@ -123,6 +134,7 @@ func (l *Log) follow(ctx context.Context) {
 		poll.Stop() // nobody else writes
 	}
 	for {
+		began := time.Now()
 		if err := l.readOn(ctx); err != nil && ctx.Err() == nil {
 			l.log.ErrorContext(ctx, "the event log cannot be read", "error", err)
 			ring(l.bell)
@@ -130,7 +142,8 @@ func (l *Log) follow(ctx context.Context) {
 				return
 			}
 		}
-		if d := time.Duration(l.subscribers.Load()) * perSubscriber; d >= time.Millisecond && !sleep(ctx, min(d, 20*time.Millisecond)) {
+		d := min(time.Duration(l.subscribers.Load())*perSubscriber, 20*time.Millisecond) - time.Since(began)
+		if d >= time.Millisecond && !sleep(ctx, d) {
 			return
 		}
 		select {
@@ -157,11 +170,7 @@ func (l *Log) readOn(ctx context.Context) error {
 		if err != nil || len(events) == 0 {
 			return err
 		}
-		entries := make([]*Entry, len(events))
-		for i := range events {
-			entries[i] = &Entry{Event: events[i]}
-		}
-		l.tail.add(entries)
+		l.tail.add(paged(events))
 		if len(events) < page {
 			return nil
 		}
