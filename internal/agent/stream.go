@@ -20,6 +20,7 @@ type Sink interface {
 // Bounds of what is kept of an agent's output.
 const (
 	flushDelay   = 150 * time.Millisecond // joins small pieces; a person does not notice it
+	firstDelay   = 5 * time.Millisecond   // of output after a silence, which may be all there is
 	flushBytes   = 16 << 10               // a log event is about this large at most
 	maxLogBytes  = 16 << 20               // stored log of one turn; what comes after is counted and dropped
 	maxTextBytes = 64 << 10               // one message, thought or tool output
@@ -44,6 +45,7 @@ type Stream struct {
 	stored   int64  // log bytes stored so far
 	cut      bool   // said that the log was cut
 	timer    *time.Timer
+	flushed  time.Time // the last time
 	err      error
 }
 
@@ -111,7 +113,11 @@ func (s *Stream) schedule() {
 	if s.timer != nil {
 		return
 	}
-	s.timer = time.AfterFunc(flushDelay, func() {
+	delay := flushDelay
+	if time.Since(s.flushed) > flushDelay {
+		delay = firstDelay
+	}
+	s.timer = time.AfterFunc(delay, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.cutLog(false)
@@ -210,6 +216,7 @@ func (s *Stream) flush(ctx context.Context) {
 	if len(s.pending) == 0 {
 		return
 	}
+	s.flushed = time.Now()
 	// What is held back was not stored: a reader that joins later must see it.
 	position := s.position - int64(len(s.log))
 	if err := s.sink.WriteTurn(ctx, s.pending, position); err != nil {
