@@ -65,6 +65,13 @@ func (c *Client) SetTimeout(ctx context.Context, id string, d time.Duration) err
 	})
 }
 
+// Extend calls a verb that a server has beyond E2B's: POST /sandboxes/{id}/{verb}. The
+// answer is decoded into out, which may be nil. A server that does not have it is
+// [ErrNotFound].
+func (c *Client) Extend(ctx context.Context, id, verb string, body, out any) error {
+	return c.do(ctx, call{op: verb, method: http.MethodPost, path: path(id, verb), body: body, out: out})
+}
+
 // SetNetwork replaces what a sandbox may reach; what is not given is cleared.
 func (c *Client) SetNetwork(ctx context.Context, id string, n Network) error {
 	body := map[string]any{}

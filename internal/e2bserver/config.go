@@ -16,7 +16,7 @@ import (
 type EgressPolicy func(sandboxID, host string, port int) (allow bool, rule string)
 
 // OwnerSquad is the owner under which squad's own server asks for sandboxes; it
-// alone may use the extension squadMounts.
+// alone may use the extensions squadMounts and squad-lend.
 const OwnerSquad = "squad"
 
 // Config says what a [Server] is made of.

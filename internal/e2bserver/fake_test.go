@@ -206,6 +206,8 @@ func (m *fakeMachine) Fork(ctx context.Context, ids []string) ([]e2bserver.Machi
 	return out, errs
 }
 
+func (m *fakeMachine) Lend(_ context.Context, name, _ string) (string, error) { return "/" + name, nil }
+
 func (m *fakeMachine) Kill(ctx context.Context) error {
 	if err := m.host.wait(ctx); err != nil {
 		return err

@@ -50,6 +50,9 @@ type Machine interface {
 	// Kill ends the sandbox and removes all it had. A second call is no error.
 	Kill(ctx context.Context) error
 	Usage(ctx context.Context) (Usage, error)
+	// Lend shows the files of a host folder inside, read-only, at a path that
+	// follows from the name.
+	Lend(ctx context.Context, name, dir string) (path string, err error)
 	// Paused says whether it is stored rather than running.
 	Paused() bool
 	// Done is closed when a running sandbox ended on its own.

@@ -127,6 +127,11 @@ func (m localMachine) Fork(ctx context.Context, ids []string) ([]Machine, []erro
 	return machines, errs
 }
 
+// Lend implements [Machine].
+func (m localMachine) Lend(ctx context.Context, name, dir string) (string, error) {
+	return gvisor.Lent + "/" + name, m.sb.Lend(ctx, name, dir)
+}
+
 // Kill implements [Machine].
 func (m localMachine) Kill(ctx context.Context) error {
 	err := m.sb.Kill(ctx)

@@ -31,6 +31,7 @@ func (s *Server) controlPlane() http.Handler {
 		"POST /sandboxes/{id}/snapshots":            s.snapshot,
 		"GET /snapshots":                            s.snapshots,
 		"POST /sandboxes/{id}/fork":                 s.fork,
+		"POST /sandboxes/{id}/squad-lend":           s.lend,
 		"POST /v3/templates":                        s.requestBuild,
 		"POST /v2/templates":                        s.requestBuild,
 		"GET /templates":                            s.listTemplates,

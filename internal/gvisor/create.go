@@ -36,7 +36,7 @@ func (r *Runtime) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
 		if len(spec.Mounts) > 0 {
 			return nil, squad.Invalid("mounts", "a sandbox from snapshot %s has the mounts of the snapshot", t.Name)
 		}
-		rec.Mounts, rec.Envd = t.Mounts, t.Envd
+		rec.Mounts, rec.Envd, rec.Lent = t.Mounts, t.Envd, t.Lent
 		if t.Runsc != "" {
 			rec.Runsc = t.Runsc
 		}
@@ -75,6 +75,10 @@ func (r *Runtime) launch(ctx context.Context, rec record) (*Sandbox, error) {
 	defer s.end()
 	if err := s.box.make(); err != nil {
 		r.remove(s)
+		return nil, err
+	}
+	if err := s.box.relend(ctx, rec.Lent); err != nil {
+		s.clean(ctx, err.Error())
 		return nil, err
 	}
 	s.mu.Lock()

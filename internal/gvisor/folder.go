@@ -21,6 +21,7 @@ func (f folder) bundle() string  { return filepath.Join(string(f), "bundle") }
 func (f folder) overlay() string { return filepath.Join(string(f), "overlay") }
 func (f folder) tunnel() string  { return filepath.Join(string(f), "tunnel") }
 func (f folder) socket() string  { return filepath.Join(string(f), "tunnel", "tunnel.sock") }
+func (f folder) lent() string    { return filepath.Join(string(f), "tunnel", "lent") }
 func (f folder) image() string   { return filepath.Join(string(f), "image") }
 func (f folder) pid() string     { return filepath.Join(string(f), "pid") }
 
@@ -62,6 +63,8 @@ type record struct {
 	Runsc string `json:"runsc,omitempty"`
 	// Held are the sandbox's own names for its images.
 	Held held `json:"held,omitempty"`
+	// Lent is a folder of what it is lent from its beginning, see [Sandbox.Lend].
+	Lent string `json:"-"`
 	// Cgroups are the folders of its cgroups.
 	Cgroups []string `json:"cgroups,omitempty"`
 }

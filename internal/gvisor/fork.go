@@ -48,6 +48,13 @@ func (s *Sandbox) snapshot(ctx context.Context, name string, memory bool) (Templ
 		Name: name, Kind: KindSnapshot, Root: rec.Root, Source: "sandbox " + s.id, CreatedAt: now(),
 		SizeBytes: imageSize(image), Mounts: own.mounts(rec.Mounts), Limits: rec.Limits, Envd: own.of(rec.Envd), Runsc: own.of(rec.Runsc),
 	}
+	if _, err := os.Stat(s.box.lent()); err == nil {
+		t.Lent = filepath.Join(dir, "lent")
+		if err := s.box.lend(ctx, t.Lent, s.box.lent()); err != nil {
+			_ = os.RemoveAll(dir)
+			return Template{}, err
+		}
+	}
 	t.Root.Image, t.Root.Binds = own.of(rec.Root.Image), own.mounts(rec.Root.Binds)
 	t.Root.Checkpoint, t.Root.Files = image, ""
 	if !memory {
@@ -114,5 +121,7 @@ func (s *Sandbox) forkImage(ctx context.Context) (string, record, error) {
 		_ = os.RemoveAll(image)
 		return "", record{}, userError(squad.CodeProvider, err, "sandbox %s could not be forked", s.id)
 	}
-	return image, s.record(), nil
+	rec := s.record()
+	rec.Lent = s.box.lent()
+	return image, rec, nil
 }

@@ -68,6 +68,7 @@ type Template struct {
 	Limits Limits  `json:"limits,omitzero"`
 	Envd   string  `json:"envd,omitempty"`
 	Runsc  string  `json:"runsc,omitempty"`
+	Lent   string  `json:"lent,omitempty"` // and what it was lent
 }
 
 var templatePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
