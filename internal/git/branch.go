@@ -96,7 +96,7 @@ func (c *Checkout) has(ctx context.Context, ref string) (bool, error) {
 // branch that the first commit will be on.
 func (c *Checkout) branchFrom(ctx context.Context, name, base, start string) error {
 	if start != "" {
-		_, err := c.git(ctx, "checkout", "--quiet", "--no-track", "-b", name, start, "--")
+		_, err := c.r.script(ctx, "checkout", beginScript, Call{Dir: c.dir, Args: []string{name, start}})
 		return err
 	}
 	head, err := c.Head(ctx)
@@ -128,4 +128,24 @@ func (c *Checkout) Begin(ctx context.Context, name, sha string) error {
 		return err
 	})
 	return Explain(err, "branch "+name)
+}
+
+// Start is [Checkout.Begin] for a prepared checkout, see [CheckoutTree], whose HEAD is
+// at the commit and in which nothing was done yet: branch and HEAD are two small files,
+// and where the place lets us write them no program has to run there.
+func (c *Checkout) Start(ctx context.Context, name, sha string) error {
+	place, ok := c.r.cfg.Exec.(Writer)
+	if !ok {
+		return c.Begin(ctx, name, sha)
+	}
+	if err := checkBranch("branch", name); err != nil {
+		return err
+	}
+	if !ValidSHA(sha) {
+		return squad.Invalid("sha", "%q is not a commit", sha)
+	}
+	ref := "refs/heads/" + name
+	return c.do(ctx, "branch", func(*operation) error {
+		return place.WriteFiles(ctx, []File{{c.dir + "/.git/" + ref, []byte(sha + "\n")}, {c.dir + "/.git/HEAD", []byte("ref: " + ref + "\n")}})
+	})
 }

@@ -16,6 +16,8 @@ type CloneOptions struct {
 	Branch     string // to check out; default is the remote's own
 	Auth       Auth
 	Submodules bool // fetch submodules too, where their addresses can be reached
+	// Borrow, where set, makes a new checkout from objects that are there already.
+	Borrow *Borrow
 }
 
 // CloneResult says what was found.
@@ -43,20 +45,28 @@ func (c *Checkout) Clone(ctx context.Context, o CloneOptions) (CloneResult, erro
 		}
 	}
 	err := c.do(ctx, "clone", func(op *operation) error {
-		exists, err := c.Exists(ctx)
-		if err != nil {
-			return err
-		}
-		res.Existing = exists
-		if exists {
-			err = c.refresh(ctx, op, o, &res)
+		var err error
+		if o.Borrow != nil {
+			if res.Existing, err = c.cloneBorrowed(ctx, op, o, &res); err == nil && !res.Existing {
+				return c.submodules(ctx, op, o, &res)
+			}
 		} else {
+			res.Existing, err = c.Exists(ctx)
+		}
+		switch {
+		case err != nil:
+		case res.Existing:
+			err = c.refresh(ctx, op, o, &res)
+		default:
 			err = c.cloneNew(ctx, op, o)
 		}
+		if err == nil {
+			err = c.describe(ctx, &res)
+		}
 		if err != nil {
 			return err
 		}
-		return c.describe(ctx, op, o, &res)
+		return c.submodules(ctx, op, o, &res)
 	})
 	return res, Explain(err, "clone")
 }
@@ -185,14 +195,16 @@ func (c *Checkout) branchName(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(res.Stdout)), err
 }
 
-func (c *Checkout) describe(ctx context.Context, op *operation, o CloneOptions, res *CloneResult) (err error) {
+func (c *Checkout) describe(ctx context.Context, res *CloneResult) (err error) {
 	if res.Head, err = c.Head(ctx); err != nil {
 		return err
 	}
 	res.Empty = res.Head == ""
-	if res.Branch, err = c.branchName(ctx); err != nil {
-		return err
-	}
+	res.Branch, err = c.branchName(ctx)
+	return err
+}
+
+func (c *Checkout) submodules(ctx context.Context, op *operation, o CloneOptions, res *CloneResult) error {
 	if !o.Submodules || res.Empty {
 		return nil
 	}

@@ -35,6 +35,18 @@ type Exec interface {
 	Run(ctx context.Context, c Command) (exitCode int, err error)
 }
 
+// File is a file to write.
+type File struct {
+	Path string // absolute
+	Data []byte
+}
+
+// Writer is a place whose files this program can write without a program there,
+// which would cost more than the writing. Files are written in their order.
+type Writer interface {
+	WriteFiles(ctx context.Context, files []File) error
+}
+
 // Host runs programs on this machine, in a process group of their own that is
 // killed when the context ends. The zero value has a minimal environment.
 type Host struct {

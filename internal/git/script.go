@@ -54,9 +54,25 @@ const beginScript = `[ "$(git rev-parse --verify --quiet HEAD)" = "$2" ] || exec
 git update-ref -m "branch: made from $2" "refs/heads/$1" "$2" 0000000000000000000000000000000000000000 || exit
 exec git symbolic-ref -m "checkout: moving to $1" HEAD "refs/heads/$1"`
 
+// borrowScript makes a checkout whose objects lie elsewhere. It is made beside its
+// final place and moved there, so that one that was cut off is never taken for a
+// checkout. Input: the packed refs. Arguments: folder to make it in, final one, its
+// parent, folder of the objects, branch, its commit or "", configuration. Exit 93 says
+// that there is a checkout already, 94 that something else is in its place.
+const borrowScript = `[ ! -e "$2/.git" ] || exit 93
+rm -rf -- "$1" && mkdir -p -- "$3" "$1/.git/objects/info" "$1/.git/refs/heads" "$1/.git/refs/remotes/origin" && cd -- "$1" || exit
+printf 'ref: refs/heads/%s\n' "$5" > .git/HEAD && printf '%s\n' "$4" > .git/objects/info/alternates && printf '%s' "$7" > .git/config || exit
+[ -z "$6" ] || printf 'ref: refs/remotes/origin/%s\n' "$5" > .git/refs/remotes/origin/HEAD || exit
+cat > .git/packed-refs || exit
+[ -z "$6" ] || git read-tree -v --reset -u "$6" || exit
+cd / || exit
+mv -T -- "$1" "$2" || exit 94`
+
 const (
 	exitUnmerged    = 91
 	exitNotAncestor = 92
+	exitExists      = 93
+	exitTaken       = 94
 )
 
 // script runs one of the texts above in the checkout. The call's Args are the

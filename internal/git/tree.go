@@ -42,9 +42,7 @@ func CheckoutTree(ctx context.Context, r *Runner, s TreeSpec) error {
 			return fmt.Errorf("check out tree: %w", err)
 		}
 	}
-	config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"+
-		"\tcheckStat = minimal\n\ttrustctime = false\n[remote \"origin\"]\n\turl = \"%s\"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"+
-		"[branch \"%s\"]\n\tremote = origin\n\tmerge = \"refs/heads/%s\"\n[gc]\n\tauto = 0\n", s.Origin, s.Branch, s.Branch)
+	config := checkoutConfig(s.Origin, s.Branch, "\tcheckStat = minimal\n\ttrustctime = false\n")
 	refs := fmt.Sprintf("# pack-refs with: peeled fully-peeled sorted \n%s refs/heads/%s\n%s refs/remotes/origin/%s\n%s %s\n",
 		s.Commit, s.Branch, s.Commit, s.Branch, s.Commit, preparedRef)
 	// The alternate is a path of the inside and of no use while the host works here.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,6 +22,8 @@ type box struct{ sb *e2b.Sandbox }
 var (
 	_ agent.Box = box{}
 	_ git.Exec  = gitExec{}
+
+	_ git.Writer = gitExec{}
 )
 
 // Run implements [agent.Box].
@@ -127,6 +130,18 @@ func (g gitExec) Run(ctx context.Context, c git.Command) (int, error) {
 		return -1, context.Cause(ctx)
 	}
 	return exitCode(res, err)
+}
+
+// WriteFiles implements [git.Writer].
+func (g gitExec) WriteFiles(ctx context.Context, files []git.File) error {
+	_, err := g.sb.Files.WriteMany(ctx, func(yield func(string, io.Reader) bool) {
+		for _, f := range files {
+			if !yield(f.Path, bytes.NewReader(f.Data)) {
+				return
+			}
+		}
+	})
+	return explain(err)
 }
 
 func kill(ctx context.Context, p *e2b.Process) {

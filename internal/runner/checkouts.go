@@ -84,11 +84,11 @@ func (v Checkouts) Clone(ctx context.Context, actor squad.Actor, sandboxID strin
 	if err != nil {
 		return squad.GitOperation{}, err
 	}
-	url, auth, err := v.auth(ctx, s, p)
+	row, err := v.r.cfg.Store.Sandbox(ctx, p.SandboxID)
 	if err != nil {
 		return squad.GitOperation{}, err
 	}
-	_, err = c.Clone(ctx, git.CloneOptions{URL: url, Auth: auth, Branch: req.Branch})
+	err = v.r.cloneInto(ctx, row, s.repo, c, req.Branch)
 	return rec.last, err
 }
 

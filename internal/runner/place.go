@@ -32,6 +32,11 @@ func (r *Runner) makeSandbox(ctx context.Context, s scene, epoch int64) (place, 
 	}
 	p.SandboxID, p.Mounted = row.ID, len(tree.Mounts) > 0
 	p.BaseSHA = tree.Commit
+	before, err := r.cfg.Store.Executions(ctx, store.ExecutionFilter{SandboxID: row.ID, Limit: 1})
+	if err != nil {
+		return p, err
+	}
+	p.Fresh = p.Mounted && len(before) == 0
 	return p, r.settleIn(ctx, s, p)
 }
 
@@ -92,12 +97,7 @@ func (r *Runner) clone(ctx context.Context, s scene, p place) (place, error) {
 	if err != nil {
 		return p, err
 	}
-	url, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
-	if err != nil {
-		return p, err
-	}
-	_, err = c.Clone(ctx, git.CloneOptions{URL: url, Auth: auth})
-	return p, err
+	return p, r.cloneInto(ctx, row, s.repo, c, "")
 }
 
 // branch makes the task's branch or continues it: from the remote's, else from the
@@ -133,12 +133,16 @@ func (r *Runner) branch(ctx context.Context, s scene, p place) (place, error) {
 }
 
 // beginBranch makes the branch. In a tree that came with the sandbox, of a task whose
-// branch is nowhere yet, that is one command: nothing has to be fetched.
+// branch is nowhere yet, nothing has to be fetched; where no execution used it before,
+// no program has to run.
 func (r *Runner) beginBranch(ctx context.Context, s scene, p place, c *git.Checkout) (git.BranchResult, error) {
 	if p.Mounted && p.BaseSHA != "" {
 		remote, err := r.cfg.Gateway.Head(ctx, s.repo, p.Branch)
 		if err != nil {
 			return git.BranchResult{}, err
+		}
+		if remote == "" && p.Fresh {
+			return git.BranchResult{Name: p.Branch, Head: p.BaseSHA, Base: p.BaseSHA}, c.Start(ctx, p.Branch, p.BaseSHA)
 		}
 		if remote == "" {
 			err := c.Begin(ctx, p.Branch, p.BaseSHA)

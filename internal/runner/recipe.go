@@ -83,6 +83,7 @@ type place struct {
 	SandboxID string `json:"sandbox_id"`
 	Dir       string `json:"dir"`
 	Mounted   bool   `json:"mounted"` // the tree came with the sandbox
+	Fresh     bool   `json:"fresh"`   // and no execution was in it before
 	Branch    string `json:"branch"`
 	Base      string `json:"base"`     // branch
 	BaseSHA   string `json:"base_sha"` // commit of it that the work stands on

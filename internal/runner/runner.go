@@ -40,6 +40,9 @@ type Gateway interface {
 	Prepare(ctx context.Context, provider string, repo squad.Repository, branch string) (Tree, error)
 	// Remote is the address of a repository as a sandbox reaches it.
 	Remote(ctx context.Context, sb squad.Sandbox, repo squad.Repository) (url string, auth git.Auth, err error)
+	// Lend shows the repository's objects to a sandbox that runs already, where it
+	// is on this machine; nil where it cannot: the repository is then fetched.
+	Lend(ctx context.Context, sb *e2b.Sandbox, row squad.Sandbox, repo squad.Repository) (*git.Borrow, error)
 	// Via is the same repository, reached by this program in the sandbox's name.
 	Via(sb squad.Sandbox, repo squad.Repository) *git.Via
 	// Head is where a branch of the upstream is now, "" where it is not.
