@@ -59,7 +59,7 @@ type Credential struct {
 	SquadID   string         `json:"squad_id,omitempty" doc:"Empty for the whole installation"`
 	Name      string         `json:"name" minLength:"1" maxLength:"100"`
 	Kind      CredentialKind `json:"kind" enum:"token,github_app,model_key,e2b_key,webhook,sign_key"`
-	Provider  string         `json:"provider,omitempty" doc:"github, gitea, anthropic, openai, e2b"`
+	Provider  string         `json:"provider,omitempty" doc:"github, gitea, anthropic, openai, gemini, e2b"`
 	Hint      string         `json:"hint,omitempty" doc:"Last characters, to tell secrets apart"`
 	CreatedAt time.Time      `json:"created_at"`
 	RotatedAt time.Time      `json:"rotated_at,omitzero"`

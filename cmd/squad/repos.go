@@ -152,7 +152,7 @@ func newCredentialsAdd(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&squadName, "squad", "", "squad it belongs to; the whole installation otherwise")
 	f.StringVar(&kind, "kind", "token", "token, github_app, model_key, e2b_key, webhook or sign_key")
-	f.StringVar(&in.Provider, "provider", "", "github, gitea, anthropic, openai or e2b; for one server only, as in gitea:git.example.com")
+	f.StringVar(&in.Provider, "provider", "", "github, gitea, anthropic, openai, gemini or e2b; for one server only, as in gitea:git.example.com")
 	f.StringVar(&from, "from", "-", "file that holds the secret; - is the input")
 	return cmd
 }

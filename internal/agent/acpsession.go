@@ -324,7 +324,11 @@ func (s *acpSession) judge(c acp.ToolCallUpdate) []acp.PermissionOptionKind {
 	if command == "" {
 		command = s.calls[string(c.ToolCallId)].Command
 	}
-	if command != "" {
+	runs := c.Kind != nil && *c.Kind == acp.ToolKindExecute
+	if command == "" && runs && c.Title != nil {
+		command = *c.Title
+	}
+	if command != "" || runs { // one that cannot be read is judged as well
 		if err := s.turn.May(s.ctx, command); err != nil {
 			s.denied = tail(err.Error(), 1000)
 			s.out.Emit(squad.EventLog, squad.LogChunk{Stream: "system", Text: s.denied + "\n"})

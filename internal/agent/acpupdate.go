@@ -101,6 +101,9 @@ func (s *acpSession) changed(u *acp.SessionToolCallUpdate) squad.ToolCall {
 }
 
 func (s *acpSession) call(c squad.ToolCall, fresh bool) {
+	if c.Command == "" && c.Kind == "execute" && c.Input == nil && c.Status != "pending" {
+		c.Command = c.Title // Gemini shows no input; its title is the command
+	}
 	over := c.Status == "completed" || c.Status == "failed"
 	if over && c.Command != "" && len(s.runs) < 500 {
 		code := 0

@@ -52,10 +52,10 @@ enabled = false
 `},
 	},
 	"gemini": {
-		command: "gemini --acp --yolo", programs: []string{"gemini"}, packages: "@google/gemini-cli",
+		command: "gemini --acp --approval-mode={{mode}}", programs: []string{"gemini"}, packages: "@google/gemini-cli",
 		env: map[string]string{"GEMINI_MODEL": "{{model}}"},
 		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},` +
-			`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}`},
+			`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false},"tools":{"useRipgrep":false}}`},
 	},
 	"opencode": {
 		command: "opencode acp", programs: []string{"opencode"}, packages: "opencode-ai", model: true,
@@ -99,11 +99,11 @@ func presetOf(m squad.Member, base string, policed bool) (preset, error) {
 
 // filled is the preset for one gateway and model.
 func (p preset) filled(base, model string, policed bool) preset {
-	approval, bash := "never", "allow"
+	approval, bash, mode := "never", "allow", "yolo"
 	if policed {
-		approval, bash = "untrusted", "ask"
+		approval, bash, mode = "untrusted", "ask", "default"
 	}
-	fill := strings.NewReplacer("{{base}}", base, "{{model}}", model, "{{approval}}", approval, "{{bash}}", bash)
+	fill := strings.NewReplacer("{{base}}", base, "{{model}}", model, "{{approval}}", approval, "{{bash}}", bash, "{{mode}}", mode)
 	env, files := map[string]string{}, map[string]string{}
 	for name, value := range p.env {
 		env[name] = fill.Replace(value)
@@ -115,7 +115,7 @@ func (p preset) filled(base, model string, policed bool) preset {
 		}
 		files[path.Join("/home/user", name)] = fill.Replace(text)
 	}
-	p.env, p.files = env, files
+	p.command, p.env, p.files = fill.Replace(p.command), env, files
 	return p
 }
 

@@ -51,6 +51,8 @@ type Config struct {
 	AnthropicBaseURL string
 	OpenAIAPIKey     string
 	OpenAIBaseURL    string
+	GeminiAPIKey     string
+	GeminiBaseURL    string
 	ModelBaseURLs    []string
 	ShareForgeToken  bool
 
@@ -184,7 +186,7 @@ func (c *Config) validateURLs(bad func(option, format string, args ...any)) {
 	}
 	for option, text := range map[string]string{
 		"public-url": c.PublicURL, "gateway-url": c.GatewayURL, "node-url": c.NodeURL, "e2b-api-url": c.E2BAPIURL, "e2b-sandbox-url": c.E2BSandboxURL,
-		"anthropic-base-url": c.AnthropicBaseURL, "openai-base-url": c.OpenAIBaseURL, "otlp-endpoint": c.OTLPEndpoint,
+		"anthropic-base-url": c.AnthropicBaseURL, "openai-base-url": c.OpenAIBaseURL, "gemini-base-url": c.GeminiBaseURL, "otlp-endpoint": c.OTLPEndpoint,
 	} {
 		if text != "" && !isAddress(text) {
 			bad(option, "must be an http or https address without a user")

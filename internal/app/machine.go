@@ -80,6 +80,7 @@ func checkKeys(cfg *Config) squad.Check {
 	var have, lack []string
 	for _, k := range []struct{ name, value string }{
 		{"E2B_API_KEY", cfg.E2BAPIKey}, {"GITHUB_TOKEN", cfg.GitHubToken}, {"ANTHROPIC_API_KEY", cfg.AnthropicAPIKey}, {"OPENAI_API_KEY", cfg.OpenAIAPIKey},
+		{"GEMINI_API_KEY", cfg.GeminiAPIKey},
 	} {
 		if k.value != "" {
 			have = append(have, k.name)
@@ -91,7 +92,7 @@ func checkKeys(cfg *Config) squad.Check {
 	if len(have) == 0 {
 		c.Detail = "none set; command agents, the local forge and local sandboxes need none"
 	}
-	if cfg.AnthropicAPIKey == "" && cfg.OpenAIAPIKey == "" {
+	if cfg.AnthropicAPIKey == "" && cfg.OpenAIAPIKey == "" && cfg.GeminiAPIKey == "" {
 		c.Remedy = "for agents with a model set " + strings.Join(lack, " or ") + ", or store one with `squad credentials add`"
 	}
 	return c

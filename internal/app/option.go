@@ -68,6 +68,8 @@ func (c *Config) keyOptions() []Option {
 		opt("anthropic-base-url", "Anthropic-compatible API to use instead", text(&c.AnthropicBaseURL), "ANTHROPIC_BASE_URL"),
 		hidden(opt("openai-api-key", "key that the gateway adds to OpenAI requests", text(&c.OpenAIAPIKey), "OPENAI_API_KEY")),
 		opt("openai-base-url", "OpenAI-compatible API to use instead", text(&c.OpenAIBaseURL), "OPENAI_BASE_URL"),
+		hidden(opt("gemini-api-key", "key that the gateway adds to Gemini requests", text(&c.GeminiAPIKey), "GEMINI_API_KEY")),
+		opt("gemini-base-url", "Gemini-compatible API to use instead", text(&c.GeminiBaseURL), "GOOGLE_GEMINI_BASE_URL"),
 	}
 }
 

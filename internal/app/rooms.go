@@ -56,7 +56,7 @@ func (a *App) buildForges(ctx context.Context) error {
 	}
 	env := map[string]string{}
 	for provider, secret := range map[string]string{
-		"github": a.cfg.GitHubToken, "anthropic": a.cfg.AnthropicAPIKey, "openai": a.cfg.OpenAIAPIKey,
+		"github": a.cfg.GitHubToken, "anthropic": a.cfg.AnthropicAPIKey, "openai": a.cfg.OpenAIAPIKey, "gemini": a.cfg.GeminiAPIKey,
 	} {
 		if secret != "" {
 			env[provider] = secret

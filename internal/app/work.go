@@ -41,14 +41,7 @@ func (a *App) buildGateway(context.Context) error {
 
 // upstreams are the model APIs that the settings name in place of the providers'.
 func (a *App) upstreams() map[string]string {
-	m := map[string]string{}
-	if a.cfg.AnthropicBaseURL != "" {
-		m["anthropic"] = a.cfg.AnthropicBaseURL
-	}
-	if a.cfg.OpenAIBaseURL != "" {
-		m["openai"] = a.cfg.OpenAIBaseURL
-	}
-	return m
+	return map[string]string{"anthropic": a.cfg.AnthropicBaseURL, "openai": a.cfg.OpenAIBaseURL, "gemini": a.cfg.GeminiBaseURL}
 }
 
 // writeTree makes the image of a checkout; inside, it belongs to the user.

@@ -44,7 +44,7 @@ type AppSecret struct {
 }
 
 // NewCredentials returns a door to the sealed secrets. env gives secrets of the
-// environment by provider (github, gitea:HOST, anthropic, openai); it may be nil.
+// environment by provider (github, gitea:HOST, anthropic, openai, gemini); it may be nil.
 func NewCredentials(s *store.Store, v *Vault, env map[string]string) *Credentials {
 	return &Credentials{store: s, vault: v, env: env, apps: map[string]*appToken{}}
 }

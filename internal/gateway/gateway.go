@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -158,7 +159,7 @@ func presented(r *http.Request) string {
 	if h := r.Header.Get("Authorization"); len(h) > len(bearer) && h[:len(bearer)] == bearer {
 		return h[len(bearer):]
 	}
-	return r.Header.Get("X-Api-Key")
+	return cmp.Or(r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"))
 }
 
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, sandboxID string) {

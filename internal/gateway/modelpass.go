@@ -16,7 +16,7 @@ import (
 
 // kept are the request headers that reach the provider. All others stay here:
 // whatever the sandbox sends as a credential is not one.
-var kept = []string{"Content-Type", "Accept", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "X-Stainless-Lang", "X-Stainless-Package-Version", "Idempotency-Key"}
+var kept = []string{"Content-Type", "Accept", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "X-Stainless-Lang", "X-Stainless-Package-Version", "X-Goog-Api-Client", "Idempotency-Key"}
 
 // dropped are the answer's headers that stay here, besides those of the connection.
 var dropped = map[string]bool{
@@ -31,6 +31,10 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 	// SDKs of OpenAI have /v1 in the base address, and so may a member's.
 	base := strings.TrimSuffix(strings.TrimSuffix(address.Path, "/"), "/v1")
 	address.Path, address.RawQuery = base+"/"+call.path, r.URL.RawQuery
+	if query := r.URL.Query(); query.Has("key") { // Google's other place for a credential
+		query.Del("key")
+		address.RawQuery = query.Encode()
+	}
 	req, err := http.NewRequestWithContext(r.Context(), r.Method, address.String(), bytes.NewReader(call.body))
 	if err != nil {
 		return fmt.Errorf("make model request: %w", err)
@@ -40,9 +44,12 @@ func (m *models) pass(w http.ResponseWriter, r *http.Request, call *modelCall, k
 			req.Header[name] = v
 		}
 	}
-	if call.provider == "anthropic" {
+	switch call.provider {
+	case "anthropic":
 		req.Header.Set("X-Api-Key", key)
-	} else {
+	case "gemini":
+		req.Header.Set("X-Goog-Api-Key", key)
+	default:
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	m.watch(call, "model", call.ask.Model)

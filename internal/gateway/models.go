@@ -51,7 +51,7 @@ type models struct {
 
 func newModels(cfg Config) *models {
 	m := &cfg.Models
-	upstreams := map[string]string{"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
+	upstreams := map[string]string{"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com", "gemini": "https://generativelanguage.googleapis.com"}
 	for name, address := range m.Upstreams {
 		if address != "" {
 			upstreams[name] = address
@@ -88,6 +88,9 @@ var routes = []route{
 	{"anthropic", "GET", regexp.MustCompile(`^v1/models(/[A-Za-z0-9._:-]+)?$`), false},
 	{"openai", "POST", regexp.MustCompile(`^v1/(chat/completions|responses|completions|embeddings)$`), true},
 	{"openai", "GET", regexp.MustCompile(`^v1/models(/[A-Za-z0-9._:-]+)?$`), false},
+	{"gemini", "POST", regexp.MustCompile(`^v1beta/models/[A-Za-z0-9._-]+:(generateContent|streamGenerateContent)$`), true},
+	{"gemini", "POST", regexp.MustCompile(`^v1beta/models/[A-Za-z0-9._-]+:countTokens$`), false},
+	{"gemini", "GET", regexp.MustCompile(`^v1beta/models(/[A-Za-z0-9._-]+)?$`), false},
 }
 
 // modelCall is one request on its way.
@@ -112,7 +115,10 @@ type modelRequest struct {
 	StreamOptions       *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Background bool `json:"background"`
+	Background       bool `json:"background"`
+	GenerationConfig struct {
+		MaxOutputTokens int64 `json:"maxOutputTokens"`
+	} `json:"generationConfig"` // Gemini's
 }
 
 func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, c *caller, rest string) error {
@@ -182,7 +188,13 @@ func (m *models) readBody(r *http.Request) ([]byte, error) {
 
 // paid checks price and budget, passes the call on and enters it in the books.
 func (m *models) paid(w http.ResponseWriter, r *http.Request, call *modelCall, key string) error {
-	if err := json.Unmarshal(call.body, &call.ask); err != nil || call.ask.Model == "" {
+	err := json.Unmarshal(call.body, &call.ask)
+	if call.provider == "gemini" {
+		if err := call.readPath(r.URL.Query()); err != nil {
+			return err
+		}
+	}
+	if err != nil || call.ask.Model == "" {
 		return squad.Errorf(squad.CodeInvalid, "the request must be JSON and name a model")
 	}
 	if call.ask.Background {
@@ -226,10 +238,21 @@ func (m *models) estimate(call *modelCall) estimate {
 
 // maxOutput is the longest answer that the call allows.
 func (m *models) maxOutput(call *modelCall) int64 {
-	if n := max(call.ask.MaxTokens, call.ask.MaxCompletionTokens, call.ask.MaxOutputTokens); n > 0 {
+	if n := max(call.ask.MaxTokens, call.ask.MaxCompletionTokens, call.ask.MaxOutputTokens, call.ask.GenerationConfig.MaxOutputTokens); n > 0 {
 		return n
 	}
 	return m.cfg.Models.MaxOutput
+}
+
+// readPath takes what Gemini says in the path: the model, and whether it streams. A
+// stream that is one long array of JSON could not be counted on its way.
+func (call *modelCall) readPath(query url.Values) error {
+	model, verb, _ := strings.Cut(strings.TrimPrefix(call.path, "v1beta/models/"), ":")
+	call.ask.Model, call.ask.Stream = model, verb == "streamGenerateContent"
+	if call.ask.Stream && query.Get("alt") != "sse" {
+		return squad.Errorf(squad.CodeInvalid, "streams are passed on with alt=sse only")
+	}
+	return nil
 }
 
 // includeUsage asks OpenAI's chat streams for their usage, which they leave out

@@ -59,7 +59,7 @@ func modelKit(t *testing.T, answer func(http.ResponseWriter, *http.Request), cha
 	t.Helper()
 	m := newModel(t, answer)
 	return newKit(t, func(c *gateway.Config) {
-		c.Models.Upstreams = map[string]string{"anthropic": m.URL, "openai": m.URL}
+		c.Models.Upstreams = map[string]string{"anthropic": m.URL, "openai": m.URL, "gemini": m.URL}
 		c.Models.Prices = map[string]gateway.Price{"test-*": {In: 10, Out: 100, CacheRead: 1, CacheWrite: 20}}
 		if change != nil {
 			change(c)
@@ -102,7 +102,7 @@ func sse(w http.ResponseWriter, text string) {
 	}
 }
 
-// Answers of the three APIs, whole and as streams, that tell of the same usage.
+// Answers of the four APIs, whole and as streams, that tell of the same usage.
 const (
 	anthropic       = `{"id":"msg_1","type":"message","model":"test-big","content":[{"type":"text","text":"usage"}],"usage":{"input_tokens":100,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":7}}`
 	anthropicStream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"test-big\",\"usage\":{\"input_tokens\":100,\"cache_creation_input_tokens\":20,\"cache_read_input_tokens\":30,\"output_tokens\":1}}}\n\n" +
@@ -115,6 +115,9 @@ const (
 	responses  = `{"id":"r1","object":"response","model":"test-big","output":[],"usage":{"input_tokens":150,"input_tokens_details":{"cached_tokens":30},"output_tokens":7}}`
 	respStream = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"model\":\"test-big\",\"usage\":null}}\n\n" +
 		"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"model\":\"test-big\",\"usage\":{\"input_tokens\":150,\"input_tokens_details\":{\"cached_tokens\":30},\"output_tokens\":7}}}\n\n"
+	gemini       = `{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":140,"toolUsePromptTokenCount":10,"cachedContentTokenCount":30,"candidatesTokenCount":4,"thoughtsTokenCount":3},"modelVersion":"test-big"}`
+	geminiStream = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"h\"}]}}],\"usageMetadata\":{\"promptTokenCount\":150,\"candidatesTokenCount\":1},\"modelVersion\":\"test-big\"}\r\n\r\n" +
+		"data: " + gemini + "\r\n\r\n"
 )
 
 func TestModels_AllAPIsAreMeteredAndUnchanged(t *testing.T) {
@@ -133,10 +136,15 @@ func TestModels_AllAPIsAreMeteredAndUnchanged(t *testing.T) {
 		{"chat stream asked", "/llm/openai/v1/chat/completions", `{"model":"test-big","stream":true,"stream_options":{"include_usage":true}}`, chatBegin + chatUsage + chatEnd, chatBegin + chatUsage + chatEnd, true, plain},
 		{"responses", "/llm/openai/v1/responses", `{"model":"test-big"}`, responses, responses, false, plain},
 		{"responses stream", "/llm/openai/v1/responses", `{"model":"test-big","stream":true}`, respStream, respStream, true, plain},
+		{"gemini", "/llm/gemini/v1beta/models/test-big:generateContent", `{"contents":[]}`, gemini, gemini, false, plain},
+		{"gemini stream", "/llm/gemini/v1beta/models/test-big:streamGenerateContent?alt=sse&key=placeholder", `{"contents":[]}`, geminiStream, geminiStream, true, plain},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			k, m := modelKit(t, func(w http.ResponseWriter, _ *http.Request) {
+			k, m := modelKit(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Has("key") {
+					t.Error("the sandbox's key went on in the address")
+				}
 				if c.stream {
 					sse(w, c.answer)
 					return
@@ -149,7 +157,7 @@ func TestModels_AllAPIsAreMeteredAndUnchanged(t *testing.T) {
 				t.Errorf("status %d, answer\n%s\nwant\n%s", status, got, c.want)
 			}
 			asked, header := m.asked()
-			sent := header.Get("X-Api-Key") + header.Get("Authorization")
+			sent := header.Get("X-Api-Key") + header.Get("Authorization") + header.Get("X-Goog-Api-Key")
 			if !strings.Contains(sent, modelKey) || strings.Contains(sent, "placeholder") {
 				t.Errorf("the provider saw %q", sent)
 			}
@@ -278,6 +286,10 @@ func TestModels_WhatIsNotPassedOn(t *testing.T) {
 		{"/llm/openai/v1/files", ask, 404},
 		{"/llm/openai/v1/responses", `{"model":"test-big","background":true}`, 403},
 		{"/llm/gemini/v1/messages", ask, 404},
+		{"/llm/gemini/v1beta/cachedContents", ask, 404},
+		{"/llm/gemini/v1beta/models/unpriced:generateContent", `{}`, 403},
+		{"/llm/gemini/v1beta/models/test-big:streamGenerateContent", `{}`, 400}, // one long array
+		{"/llm/gemini/v1beta/models/test-big:generateContent", `no`, 400},
 		{"/llm/anthropic/v1/messages", `{"model":"unpriced"}`, 403},
 		{"/llm/anthropic/v1/messages", `not json`, 400},
 		{"/llm/anthropic/v1/messages", `{"model":"test-big","x":"` + strings.Repeat("x", 2000) + `"}`, 413},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// usageJSON is the usage object of all three APIs: Anthropic Messages, OpenAI Chat
+// usageJSON is the usage object of three APIs: Anthropic Messages, OpenAI Chat
 // Completions and OpenAI Responses. Their fields do not clash.
 type usageJSON struct {
 	InputTokens   *int64 `json:"input_tokens"`
@@ -38,6 +38,22 @@ type answerJSON struct {
 		Model string     `json:"model"`
 		Usage *usageJSON `json:"usage"`
 	} `json:"response"`
+	geminiJSON
+}
+
+// geminiJSON is where Gemini says the same: in every event, as a total so far.
+type geminiJSON struct {
+	ModelVersion string `json:"modelVersion"`
+	Metadata     *struct {
+		Prompt     int64 `json:"promptTokenCount"`
+		ToolPrompt int64 `json:"toolUsePromptTokenCount"`
+		Cached     int64 `json:"cachedContentTokenCount"`
+		Candidates int64 `json:"candidatesTokenCount"`
+		Thoughts   int64 `json:"thoughtsTokenCount"`
+	} `json:"usageMetadata"`
+	Candidates []struct {
+		FinishReason string `json:"finishReason"`
+	} `json:"candidates"`
 }
 
 // meter reads usage from an answer as it passes.
@@ -78,6 +94,11 @@ func (m *meter) read(data []byte) {
 	if a.Usage != nil {
 		m.take(a.Model, a.Usage)
 		m.done = true
+	}
+	if u := a.Metadata; u != nil {
+		m.take(a.ModelVersion, nil)
+		m.tokens = tokens{in: u.Prompt + u.ToolPrompt, out: u.Candidates + u.Thoughts, cacheRead: u.Cached}
+		m.done = m.done || len(a.Candidates) > 0 && a.Candidates[0].FinishReason != ""
 	}
 }
 

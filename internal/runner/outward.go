@@ -161,6 +161,7 @@ func (o *Outward) AgentEnv(ctx context.Context, sb squad.Sandbox, _ squad.Member
 	env := map[string]string{
 		"ANTHROPIC_BASE_URL": base + "/llm/anthropic", "ANTHROPIC_API_KEY": key,
 		"OPENAI_BASE_URL": base + "/llm/openai/v1", "OPENAI_API_KEY": key,
+		"GOOGLE_GEMINI_BASE_URL": base + "/llm/gemini", "GEMINI_API_KEY": key,
 		"SQUAD_GATEWAY": base,
 	}
 	if secret != "" {

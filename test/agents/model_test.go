@@ -20,6 +20,7 @@ type step struct {
 	shell         string         // a command line, in whichever tool the agent has for it
 	tool          string         // or a tool of the built-in loop by name
 	mcp           string         // or a tool of the squad, over MCP
+	plan          []string       // or a plan, in whichever tool the agent has for it
 	input         map[string]any // of tool or mcp
 	status        int            // or a refusal
 	wait          time.Duration  // what Retry-After says
@@ -32,7 +33,7 @@ const (
 )
 
 // model is a model provider on loopback: it speaks Anthropic's Messages API and
-// OpenAI's Responses and Chat APIs, streaming, and answers by a script. Which
+// OpenAI's Responses and Chat APIs and Gemini's, streaming, and answers by a script. Which
 // script is said in the prompt (script=NAME); which step follows from the number
 // of answers of ours in the conversation, so that it keeps no state.
 type model struct {
@@ -62,7 +63,7 @@ var scriptName = regexp.MustCompile(`script=([a-z-]+)`)
 
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
-	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") + r.Header.Get("X-Api-Key")
+	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
 	m.mu.Lock()
 	m.asked = append(m.asked, request{r.URL.Path, key, string(raw)})
 	m.mu.Unlock()
@@ -89,12 +90,21 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply.responses(s)
 	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		reply.chat(s)
+	case strings.HasSuffix(r.URL.Path, "enerateContent"):
+		reply.model, reply.stream = geminiModel(r.URL.Path), strings.Contains(r.URL.Path, ":stream")
+		reply.gemini(s)
 	default:
 		http.Error(w, `{"error":{"message":"not scripted"}}`, http.StatusNotFound)
 	}
 }
 
-// ask is what the script needs of a request of any of the three APIs.
+// geminiModel is the model that a path of Gemini's names.
+func geminiModel(path string) string {
+	name, _, _ := strings.Cut(path[strings.LastIndex(path, "/")+1:], ":")
+	return name
+}
+
+// ask is what the script needs of a request of any of the four APIs.
 type ask struct {
 	Model    string            `json:"model"`
 	Stream   bool              `json:"stream"`
@@ -106,6 +116,9 @@ type ask struct {
 		Function struct {
 			Name string `json:"name"`
 		} `json:"function"`
+		Declarations []struct {
+			Name string `json:"name"`
+		} `json:"functionDeclarations"`
 	} `json:"tools"`
 }
 
@@ -113,6 +126,11 @@ func (a *ask) has(tool string) bool {
 	for _, t := range a.Tools {
 		if t.Name == tool || t.Function.Name == tool {
 			return true
+		}
+		for _, d := range t.Declarations {
+			if d.Name == tool {
+				return true
+			}
 		}
 	}
 	return false
@@ -128,7 +146,7 @@ func (m *model) next(in *ask, raw string) step {
 	script := m.scripts[name]
 	since := raw[strings.LastIndex(raw, "script="):] // in a second turn, what came after its prompt
 	n := 0
-	for _, sign := range []string{`"type":"tool_result"`, `"type":"function_call_output"`, `"role":"tool"`} {
+	for _, sign := range []string{`"type":"tool_result"`, `"type":"function_call_output"`, `"role":"tool"`, `"functionResponse":`} {
 		n += strings.Count(since, sign)
 	}
 	at := 0 // refusals come in between and are no steps
@@ -161,6 +179,8 @@ func (s step) with(in *ask) step {
 			s.tool = "mcp__squad__" + s.mcp
 		case in.has("squad_" + s.mcp): // OpenCode
 			s.tool = "squad_" + s.mcp
+		case in.has("mcp_squad_" + s.mcp): // Gemini
+			s.tool = "mcp_squad_" + s.mcp
 		case in.has("mcp__squad"): // Codex
 			s.tool = "mcp__squad/" + s.mcp
 		default:
@@ -168,10 +188,13 @@ func (s step) with(in *ask) step {
 		}
 		return s
 	}
+	if len(s.plan) > 0 {
+		s = s.planned(in)
+	}
 	if s.shell == "" {
 		return s
 	}
-	for tool, arg := range map[string]string{"exec_command": "cmd", "Bash": "command", "bash": "command", "run_command": "command"} {
+	for tool, arg := range map[string]string{"exec_command": "cmd", "Bash": "command", "bash": "command", "run_command": "command", "run_shell_command": "command"} {
 		if in.has(tool) {
 			s.tool, s.input = tool, map[string]any{arg: s.shell}
 			if arg == "command" && tool != "run_command" {
@@ -181,6 +204,31 @@ func (s step) with(in *ask) step {
 		}
 	}
 	return step{text: "There is no tool for commands."}
+}
+
+// planned makes the plan a call of the tool that the agent has; Gemini tells its
+// client of none, and runs a command instead.
+func (s step) planned(in *ask) step {
+	var codex, todo []any
+	for i, what := range s.plan {
+		state := "pending"
+		if i == 0 {
+			state = "in_progress"
+		}
+		codex = append(codex, map[string]any{"step": what, "status": state})
+		todo = append(todo, map[string]any{"content": what, "status": state, "activeForm": what, "priority": "high", "id": what})
+	}
+	switch {
+	case in.has("update_plan"):
+		s.tool, s.input = "update_plan", map[string]any{"plan": codex}
+	case in.has("TodoWrite"):
+		s.tool, s.input = "TodoWrite", map[string]any{"todos": todo}
+	case in.has("todowrite"):
+		s.tool, s.input = "todowrite", map[string]any{"todos": todo}
+	default:
+		s.shell = "true"
+	}
+	return s
 }
 
 func (m *model) requests() []request {

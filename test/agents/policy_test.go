@@ -8,7 +8,7 @@ import (
 )
 
 // A command that the squad's policy refuses does not run, whichever agent wants it. The
-// built-in loop and Claude Code go on; Codex and OpenCode end their turn, and the
+// built-in loop, Claude Code and Gemini go on; Codex and OpenCode end their turn, and the
 // rule is the cause.
 func TestPolicy_RefusedCommandsDoNotRun(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestPolicy_RefusedCommandsDoNotRun(t *testing.T) {
 			c.t = t
 			defer func() { c.t = outer }()
 			s.addTemplate(a.preset, dir)
-			check(t, c.member(a.preset, squad.NewMember{LLMModel: a.model, Config: squad.MemberConfig{Preset: a.preset, Template: a.preset}}), a.preset == "claude")
+			check(t, c.member(a.preset, squad.NewMember{LLMModel: a.model, Config: squad.MemberConfig{Preset: a.preset, Template: a.preset}}), a.preset == "claude" || a.preset == "gemini")
 		})
 	}
 }

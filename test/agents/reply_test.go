@@ -138,6 +138,30 @@ func (r reply) responses(s step) {
 	r.event("response.completed", object{"response": whole})
 }
 
+func (r reply) gemini(s step) {
+	var parts []object
+	if s.thought != "" {
+		parts = append(parts, object{"text": "**Thinking** " + s.thought, "thought": true})
+	}
+	if s.text != "" {
+		parts = append(parts, object{"text": s.text})
+	}
+	if s.tool != "" {
+		parts = append(parts, object{"functionCall": object{"name": s.tool, "args": s.input}})
+	}
+	whole := object{
+		"candidates":    []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": parts}}},
+		"usageMetadata": object{"promptTokenCount": usageIn, "candidatesTokenCount": usageOut, "totalTokenCount": usageIn + usageOut},
+		"modelVersion":  r.model,
+	}
+	if !r.stream {
+		r.json(whole)
+		return
+	}
+	r.w.Header().Set("Content-Type", "text/event-stream")
+	r.event("", whole)
+}
+
 func (r reply) chat(s step) {
 	id := "chatcmpl-" + squad.NewID()
 	usage := object{"prompt_tokens": usageIn, "completion_tokens": usageOut, "total_tokens": usageIn + usageOut}

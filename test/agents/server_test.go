@@ -66,8 +66,8 @@ func newServer(t *testing.T, m *model, env ...string) *server {
 	must(t, err)
 	s := &server{t: t, bin: bin, data: data, address: address}
 	s.env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + data, "ANTHROPIC_API_KEY=" + canary, "OPENAI_API_KEY=" + canary,
-		"ANTHROPIC_BASE_URL=" + m.url, "OPENAI_BASE_URL=" + m.url,
+		"PATH=" + os.Getenv("PATH"), "HOME=" + data, "ANTHROPIC_API_KEY=" + canary, "OPENAI_API_KEY=" + canary, "GEMINI_API_KEY=" + canary,
+		"ANTHROPIC_BASE_URL=" + m.url, "OPENAI_BASE_URL=" + m.url, "GOOGLE_GEMINI_BASE_URL=" + m.url,
 	}, env...)
 	s.log, err = os.Create(filepath.Join(data, "server.log"))
 	must(t, err)

@@ -173,7 +173,7 @@ export interface components {
             /** @enum {string} */
             kind: "token" | "github_app" | "model_key" | "e2b_key" | "webhook" | "sign_key";
             name: string;
-            /** @description github, gitea, anthropic, openai, e2b */
+            /** @description github, gitea, anthropic, openai, gemini, e2b */
             provider?: string;
             /** Format: date-time */
             rotated_at?: string;

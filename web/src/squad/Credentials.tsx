@@ -74,7 +74,7 @@ function CredentialDialog({ squad, credential, onClose, onSaved }: { squad: stri
             <Field label="Name">{(id) => <Input id={id} value={form.name} onChange={set('name')} required maxLength={100} />}</Field>
             <div className="grid gap-4 sm:grid-cols-2">
               <Field label="Kind">{(id) => <Select id={id} value={form.kind} onChange={set('kind')}>{Object.entries(KINDS).map(([kind, name]) => <option key={kind} value={kind}>{name}</option>)}</Select>}</Field>
-              <Field label="For">{(id) => <Select id={id} value={form.provider} onChange={set('provider')}><option value="github">GitHub</option><option value="gitea">Gitea</option><option value="anthropic">Anthropic</option><option value="openai">OpenAI</option><option value="e2b">E2B</option></Select>}</Field>
+              <Field label="For">{(id) => <Select id={id} value={form.provider} onChange={set('provider')}><option value="github">GitHub</option><option value="gitea">Gitea</option><option value="anthropic">Anthropic</option><option value="openai">OpenAI</option><option value="gemini">Gemini</option><option value="e2b">E2B</option></Select>}</Field>
             </div>
           </>
         )}
