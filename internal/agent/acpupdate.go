@@ -38,9 +38,13 @@ func (s *acpSession) update(raw json.RawMessage, fresh bool) {
 		for _, e := range u.Plan.Entries {
 			p.Entries = append(p.Entries, squad.PlanEntry{Text: e.Content, Status: string(e.Status)})
 		}
-		if s.last = squad.EventPlan; fresh {
-			s.out.Emit(squad.EventPlan, p)
-		}
+		s.plan(p, fresh)
+	}
+}
+
+func (s *acpSession) plan(p squad.Plan, fresh bool) {
+	if s.last = squad.EventPlan; fresh {
+		s.out.Emit(squad.EventPlan, p)
 	}
 }
 
@@ -122,6 +126,23 @@ func (s *acpSession) call(c squad.ToolCall, fresh bool) {
 	if s.last = squad.EventToolCall; fresh {
 		s.out.Emit(squad.EventToolCall, c)
 	}
+	if p := todosOf(c.Input); over && len(p.Entries) > 0 {
+		s.plan(p, fresh)
+	}
+}
+
+// todosOf is the plan in the input of a tool: OpenCode tells of its plan in no other way.
+func todosOf(input json.RawMessage) squad.Plan {
+	var in struct {
+		Todos []struct{ Content, Status string }
+	}
+	var p squad.Plan
+	if json.Unmarshal(input, &in) == nil {
+		for _, t := range in.Todos {
+			p.Entries = append(p.Entries, squad.PlanEntry{Text: t.Content, Status: t.Status})
+		}
+	}
+	return p
 }
 
 func textOf(b acp.ContentBlock) string {

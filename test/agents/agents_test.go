@@ -8,6 +8,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/client"
+	"agentsquad/test/house"
 )
 
 // real are the agents of others that are driven here.
@@ -67,8 +68,8 @@ func TestAgents_TaskBecomesPullRequest(t *testing.T) {
 			k := c.run("Say hello (script=edit)", ada)
 			c.atGate(k)
 			c.noKeyInside(k)
-			s.kill()
-			s.start()
+			s.Kill()
+			s.Start()
 			c.inside(k, "touch /tmp/gate")
 			k = c.until(k, "review", inReview)
 			c.checkDelivery(k)
@@ -89,7 +90,7 @@ func TestAgents_TaskBecomesPullRequest(t *testing.T) {
 func (c crew) secondTurn(k squad.Task, m *model, mute bool) {
 	c.t.Helper()
 	_, err := c.NudgeTask(c.t.Context(), k.ID, "Please add a line (script=again)")
-	must(c.t, err)
+	house.Must(c.t, err)
 	c.until(k, "a second turn", func(now squad.Task) bool {
 		return inReview(now) && strings.Contains(texts(c.events(k, squad.EventMessage)), "I added a line.") && c.execution(k).Status == squad.ExecutionWaiting
 	})
@@ -120,7 +121,7 @@ func (c crew) useTools(preset string, ada squad.Member) {
 	k := c.run("Tell Bo (script=tell)", dee)
 	c.until(k, "review", inReview)
 	list, err := client.Collect(c.Messages(c.t.Context(), client.Values{"squad_id": c.squad.ID}))
-	must(c.t, err)
+	house.Must(c.t, err)
 	for _, msg := range list {
 		if msg.To == "member:"+bo.ID && msg.From == "member:"+dee.ID && msg.Body == "hello Bo, from the tools" {
 			return
@@ -134,10 +135,10 @@ func (c crew) useTools(preset string, ada squad.Member) {
 func (c crew) cancel(cy squad.Member) {
 	c.t.Helper()
 	team, err := c.Squad(c.t.Context(), c.squad.ID)
-	must(c.t, err)
+	house.Must(c.t, err)
 	team.Config.Cleanup.KeepSandbox = time.Hour
 	_, err = c.ChangeSquad(c.t.Context(), c.squad.ID, squad.SquadChange{Config: &team.Config})
-	must(c.t, err)
+	house.Must(c.t, err)
 	k := c.run("Wait (script=edit)", cy)
 	c.atGate(k)
 	box := c.execution(k).SandboxID
@@ -146,15 +147,15 @@ func (c crew) cancel(cy squad.Member) {
 		c.t.Error("nothing runs before the cancel")
 	}
 	_, err = c.CancelTask(c.t.Context(), k.ID, "enough")
-	must(c.t, err)
+	house.Must(c.t, err)
 	c.until(k, "a kept sandbox", func(squad.Task) bool {
 		sb, err := c.Sandbox(c.t.Context(), box)
 		return err == nil && sb.Status == squad.SandboxPaused
 	})
 	_, err = c.ResumeSandbox(c.t.Context(), box)
-	must(c.t, err)
+	house.Must(c.t, err)
 	out, err := c.Execute(c.t.Context(), box, squad.Command{Shell: search})
-	must(c.t, err)
+	house.Must(c.t, err)
 	if out.Stdout != "" {
 		ps, _ := c.Execute(c.t.Context(), box, squad.Command{Shell: "ps -ef"})
 		c.t.Errorf("after the cancel there are still: %s\n%s", out.Stdout, ps.Stdout)
@@ -274,7 +275,7 @@ func (c crew) checkBooks(k squad.Task, m *model, name string) {
 	var in, out, calls int64
 	for _, ev := range c.events(k, squad.EventUsage) {
 		var u squad.Usage
-		must(c.t, json.Unmarshal(ev.Payload, &u))
+		house.Must(c.t, json.Unmarshal(ev.Payload, &u))
 		calls, in, out = calls+1, in+u.TokensIn, out+u.TokensOut
 		whole := u.TokensIn == usageIn && u.TokensOut == usageOut
 		left := u.TokensIn >= usageIn && u.TokensOut < usageOut

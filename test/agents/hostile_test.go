@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	squad "agentsquad"
+	"agentsquad/test/house"
 )
 
 // waitFor waits until something is true.
@@ -28,12 +29,12 @@ func waitFor(t *testing.T, what string, is func() bool) {
 // memory is what the server uses now, in MiB.
 func (s *server) memory() int {
 	s.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	must(s.t, err)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
+	house.Must(s.t, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
 			kb, err := strconv.Atoi(strings.Fields(rest)[0])
-			must(s.t, err)
+			house.Must(s.t, err)
 			return kb >> 10
 		}
 	}
@@ -78,7 +79,7 @@ func (c crew) checkLog(k squad.Task, command bool) {
 	total, all := 0, strings.Builder{}
 	for _, e := range c.events(k, squad.EventLog) {
 		var p squad.LogChunk
-		must(c.t, json.Unmarshal(e.Payload, &p))
+		house.Must(c.t, json.Unmarshal(e.Payload, &p))
 		if total += len(p.Text); total < 1<<20 {
 			all.WriteString(p.Text)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	squad "agentsquad"
+	"agentsquad/test/house"
 )
 
 // inspector is the MCP project's own client.
@@ -113,12 +114,12 @@ func TestMCP_InspectorUsesTheTools(t *testing.T) {
 		return e.SandboxID != "" && e.Turn == 1
 	})
 	box := c.execution(k).SandboxID
-	stdio := inspector{t: t, dir: dir, target: []string{"-e", "SQUAD_DATA=" + s.data, s.bin, "mcp"}}
+	stdio := inspector{t: t, dir: dir, target: []string{"-e", "SQUAD_DATA=" + s.Data, s.Bin, "mcp"}}
 	overHTTP := func(in squad.NewToken) inspector {
 		in.Name = "inspector"
 		token, err := c.CreateToken(t.Context(), in)
-		must(t, err)
-		return inspector{t: t, dir: dir, target: []string{"http://" + s.address + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token.Secret}}
+		house.Must(t, err)
+		return inspector{t: t, dir: dir, target: []string{"http://" + s.Address + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token.Secret}}
 	}
 	member := overHTTP(squad.NewToken{Kind: squad.TokenAgent, MemberID: ada.ID, TaskID: k.ID, SandboxID: box})
 	manager := overHTTP(squad.NewToken{Kind: squad.TokenAgent, MemberID: boss.ID, TaskID: k.ID})

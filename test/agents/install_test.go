@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"agentsquad/test/house"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -26,9 +27,9 @@ func installed(t *testing.T, name string, always bool) string {
 		t.Skipf("SKIPPED: %s is run with SQUAD_AGENTS=all only; it takes minutes, and some hundred MB", name)
 	}
 	want, err := os.ReadFile(filepath.Join("npm", name, "package.json"))
-	must(t, err)
+	house.Must(t, err)
 	cache, err := os.UserCacheDir()
-	must(t, err)
+	house.Must(t, err)
 	dir := filepath.Join(cache, "agentsquad", fmt.Sprintf("agents-%s-%.12x", name, sha256.Sum256(want)))
 	done := filepath.Join(dir, ".installed")
 	installing.Lock()
@@ -39,14 +40,14 @@ func installed(t *testing.T, name string, always bool) string {
 	if _, err := exec.LookPath("npm"); err != nil {
 		t.Skip("npm is missing: install Node.js to run real agents")
 	}
-	must(t, os.MkdirAll(dir, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "package.json"), want, 0o644))
+	house.Must(t, os.MkdirAll(dir, 0o755))
+	house.Must(t, os.WriteFile(filepath.Join(dir, "package.json"), want, 0o644))
 	cmd := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--loglevel=error")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("npm cannot install %s here: %v\n%s", name, err, tail(string(out), 1000))
 	}
-	must(t, os.WriteFile(done, nil, 0o644))
+	house.Must(t, os.WriteFile(done, nil, 0o644))
 	return dir
 }
 
@@ -55,8 +56,8 @@ func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 // addTemplate makes a template of a folder, as a user does.
 func (s *server) addTemplate(name, dir string) {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), s.bin, "templates", "add", name, dir)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.data, "SQUAD_DATA=" + s.data}
+	cmd := exec.CommandContext(s.t.Context(), s.Bin, "templates", "add", name, dir)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Data, "SQUAD_DATA=" + s.Data}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "is ready") {
 		s.t.Fatalf("templates add: %v\n%s", err, out)

@@ -7,6 +7,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/client"
+	"agentsquad/test/house"
 )
 
 func in(pairs ...any) map[string]any {
@@ -55,14 +56,14 @@ func TestLLM_UsesEveryToolAndAsksAPerson(t *testing.T) {
 			t.Errorf("asked %q", got)
 		}
 		_, err := c.NudgeTask(t.Context(), k.ID, "Blue, please (script=blue)")
-		must(t, err)
+		house.Must(t, err)
 		k = c.until(k, "review", inReview)
 		if notes, colour := c.file(k, "notes.txt"), c.file(k, "colour.txt"); notes != "one\nthree" || colour != "blue" {
 			t.Errorf("notes %q, colour %q", notes, colour)
 		}
 		c.checkTools(k)
 		list, err := client.Collect(c.Messages(t.Context(), client.Values{"squad_id": c.squad.ID}))
-		must(t, err)
+		house.Must(t, err)
 		told := false
 		for _, msg := range list {
 			told = told || msg.To == "member:"+bo.ID && msg.From == "member:"+max.ID
@@ -127,9 +128,9 @@ func TestBudget_EndsTheExecutionWithItsCause(t *testing.T) {
 		k, err := c.CreateTask(t.Context(), squad.NewTask{
 			SquadID: c.squad.ID, RepositoryID: c.repo.ID, AssigneeID: member.ID, Title: "Spend (script=much)", Budget: squad.Budget{Tokens: 2 * (usageIn + usageOut)},
 		})
-		must(t, err)
+		house.Must(t, err)
 		_, err = c.RunTask(t.Context(), k.ID, squad.RunOptions{})
-		must(t, err)
+		house.Must(t, err)
 		var e squad.Execution
 		waitFor(t, "the budget's end", func() bool { e = c.execution(k); return e.Status.Final() })
 		if e.Status != squad.ExecutionFailed || !strings.HasPrefix(e.Error, "budget_reached: ") || e.ErrorCode != squad.CodeQuota {

@@ -216,13 +216,13 @@ func (s step) planned(in *ask) step {
 			state = "in_progress"
 		}
 		codex = append(codex, map[string]any{"step": what, "status": state})
-		todo = append(todo, map[string]any{"content": what, "status": state, "activeForm": what, "priority": "high", "id": what})
+		todo = append(todo, map[string]any{"content": what, "status": state, "priority": "high", "id": what})
 	}
 	switch {
 	case in.has("update_plan"):
 		s.tool, s.input = "update_plan", map[string]any{"plan": codex}
-	case in.has("TodoWrite"):
-		s.tool, s.input = "TodoWrite", map[string]any{"todos": todo}
+	case in.has("TaskCreate"): // Claude Code's, an entry a call
+		s.tool, s.input = "TaskCreate", map[string]any{"subject": strings.Join(s.plan, ", "), "description": "As planned", "activeForm": "Planning"}
 	case in.has("todowrite"):
 		s.tool, s.input = "todowrite", map[string]any{"todos": todo}
 	default:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	squad "agentsquad"
+	"agentsquad/test/house"
 )
 
 // A command that the squad's policy refuses does not run, whichever agent wants it. The
@@ -18,10 +19,10 @@ func TestPolicy_RefusedCommandsDoNotRun(t *testing.T) {
 	s := newServer(t, m)
 	c := s.crew()
 	team, err := c.Squad(t.Context(), c.squad.ID)
-	must(t, err)
+	house.Must(t, err)
 	team.Config.DenyCommands = []string{"touch *"}
 	_, err = c.ChangeSquad(t.Context(), c.squad.ID, squad.SquadChange{Config: &team.Config})
-	must(t, err)
+	house.Must(t, err)
 	check := func(t *testing.T, member squad.Member, goesOn bool) {
 		t.Helper()
 		k := c.run("Try (script=policy)", member)

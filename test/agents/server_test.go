@@ -3,134 +3,42 @@
 package agents
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	squad "agentsquad"
 	"agentsquad/client"
+	"agentsquad/test/house"
 )
 
 // canary is the model key that must not be found inside a sandbox.
 const canary = "sk-canary-4b1d7c0e9f2a48d3b6c5"
 
-// program is the binary under test: SQUAD_BIN (make test sets it), or one built here,
-// once for all tests.
-var program = sync.OnceValues(func() (string, error) {
-	if bin := os.Getenv("SQUAD_BIN"); bin != "" {
-		return bin, nil
-	}
-	dir, err := os.MkdirTemp("", "squad-agents-bin-")
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, "squad")
-	cmd := exec.Command("go", "build", "-o", bin, "agentsquad/cmd/squad")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	return bin, cmd.Run()
-})
-
-// server is the built program in a data folder of its own.
+// server is the built program whose model providers are the scripted one.
 type server struct {
-	t       *testing.T
-	bin     string
-	data    string
-	address string
-	env     []string
-	log     *os.File
-	cmd     *exec.Cmd
-	*client.Client
+	*house.Server
+	t *testing.T
 }
 
-// newServer starts a server whose model providers are the scripted one.
 func newServer(t *testing.T, m *model, env ...string) *server {
 	t.Helper()
-	bin, err := program()
-	must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := l.Addr().String()
-	l.Close()
-	data, err := os.MkdirTemp("", "squad-agents-") //nolint:usetesting // unix sockets need a short path
-	must(t, err)
-	s := &server{t: t, bin: bin, data: data, address: address}
-	s.env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + data, "ANTHROPIC_API_KEY=" + canary, "OPENAI_API_KEY=" + canary, "GEMINI_API_KEY=" + canary,
+	s := &server{t: t}
+	t.Cleanup(func() { // after the server's own
+		if strings.Contains(s.Log.String(), canary) {
+			t.Error("the model key is in the log")
+		}
+	})
+	s.Server = house.New(t, nil, append([]string{
+		"ANTHROPIC_API_KEY=" + canary, "OPENAI_API_KEY=" + canary, "GEMINI_API_KEY=" + canary,
 		"ANTHROPIC_BASE_URL=" + m.url, "OPENAI_BASE_URL=" + m.url, "GOOGLE_GEMINI_BASE_URL=" + m.url,
-	}, env...)
-	s.log, err = os.Create(filepath.Join(data, "server.log"))
-	must(t, err)
-	t.Cleanup(s.end)
-	s.start()
+	}, env...))
+	s.Start()
 	return s
-}
-
-func (s *server) start() {
-	s.t.Helper()
-	s.cmd = exec.Command(s.bin, "up", "--listen", s.address, "--data", s.data, "--log-format", "json")
-	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = s.log, s.log, s.env
-	must(s.t, s.cmd.Start())
-	deadline := time.Now().Add(60 * time.Second)
-	for time.Now().Before(deadline) {
-		if cfg, err := client.FromData(s.data); err == nil {
-			if c, err := client.New(cfg); err == nil && c.Ready(s.t.Context()) == nil {
-				s.Client = c
-				return
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	s.t.Fatal("the server did not become ready")
-}
-
-// kill ends the server as a power cut would. Sandboxes go on.
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-func (s *server) end() {
-	if s.cmd != nil && s.cmd.ProcessState == nil {
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
-		_ = s.cmd.Wait()
-		late.Stop()
-	}
-	text, _ := os.ReadFile(s.log.Name())
-	if s.t.Failed() {
-		s.t.Logf("the server said:\n%s", text[max(0, len(text)-8000):])
-	}
-	if bytes.Contains(text, []byte(canary)) {
-		s.t.Error("the model key is in the log")
-	}
-	s.log.Close()
-	killWith(s.data) // sandboxes outlive their server
-	_ = os.RemoveAll(s.data)
-}
-
-// killWith ends the processes whose command line names a folder of ours.
-func killWith(folder string) {
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range lines {
-		text, err := os.ReadFile(name)
-		if err != nil || !bytes.Contains(text, []byte(folder)) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && pid != os.Getpid() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
 }
 
 // crew is a squad with a repository in the local forge.
@@ -142,12 +50,10 @@ type crew struct {
 
 func (s *server) crew() crew {
 	s.t.Helper()
-	source := s.t.TempDir()
-	sh(s.t, source, "git init -q -b main && echo hello > README.md && git add . && git -c user.name=A -c user.email=a@b commit -qm 'docs: begin'")
 	team, err := s.CreateSquad(s.t.Context(), squad.NewSquad{Name: "Crew"})
-	must(s.t, err)
-	repo, err := s.CreateRepository(s.t.Context(), squad.NewRepository{SquadID: team.ID, Name: "hello", ImportPath: source})
-	must(s.t, err)
+	house.Must(s.t, err)
+	repo, err := s.CreateRepository(s.t.Context(), squad.NewRepository{SquadID: team.ID, Name: "hello", ImportPath: house.Repository(s.t)})
+	house.Must(s.t, err)
 	return crew{s, team, repo}
 }
 
@@ -158,7 +64,7 @@ func (c crew) member(name string, m squad.NewMember) squad.Member {
 		m.Role = "developer"
 	}
 	out, err := c.CreateMember(c.t.Context(), m)
-	must(c.t, err)
+	house.Must(c.t, err)
 	return out
 }
 
@@ -166,9 +72,9 @@ func (c crew) member(name string, m squad.NewMember) squad.Member {
 func (c crew) run(title string, m squad.Member) squad.Task {
 	c.t.Helper()
 	k, err := c.CreateTask(c.t.Context(), squad.NewTask{SquadID: c.squad.ID, RepositoryID: c.repo.ID, AssigneeID: m.ID, Title: title})
-	must(c.t, err)
+	house.Must(c.t, err)
 	_, err = c.RunTask(c.t.Context(), k.ID, squad.RunOptions{})
-	must(c.t, err)
+	house.Must(c.t, err)
 	return k
 }
 
@@ -200,7 +106,7 @@ func (c crew) events(k squad.Task, types ...squad.EventType) []squad.Event {
 	defer cancel()
 	var out []squad.Event
 	list, err := client.Collect(client.List[squad.Event](ctx, c.Client, "/events", client.Values{"task_id": k.ID}))
-	must(c.t, err)
+	house.Must(c.t, err)
 	for _, e := range list {
 		for _, want := range types {
 			if e.Type == want {
@@ -253,7 +159,7 @@ func (c crew) inside(k squad.Task, line string) squad.CommandResult {
 		out, err := c.Execute(c.t.Context(), e.SandboxID, squad.Command{Shell: line})
 		code := squad.CodeOf(err)
 		if code != squad.CodeProvider && code != squad.CodeUnavailable || time.Now().After(deadline) {
-			must(c.t, err)
+			house.Must(c.t, err)
 			return out
 		}
 	}
@@ -263,7 +169,7 @@ func (c crew) inside(k squad.Task, line string) squad.CommandResult {
 func (c crew) execution(k squad.Task) squad.Execution {
 	c.t.Helper()
 	list, err := client.Collect(client.List[squad.Execution](c.t.Context(), c.Client, "/executions", client.Values{"task_id": k.ID}))
-	must(c.t, err)
+	house.Must(c.t, err)
 	if len(list) == 0 {
 		c.t.Fatalf("task #%d has no execution", k.Number)
 	}
@@ -279,29 +185,11 @@ func (c crew) execution(k squad.Task) squad.Execution {
 // file reads a file of the task's branch in the local forge.
 func (c crew) file(k squad.Task, name string) string {
 	c.t.Helper()
-	return sh(c.t, filepath.Join(c.data, "repos", c.repo.ID+".git"), "git show task-"+strconv.FormatInt(k.Number, 10)+":"+name)
+	return house.Sh(c.t, filepath.Join(c.Data, "repos", c.repo.ID+".git"), "git show task-"+strconv.FormatInt(k.Number, 10)+":"+name)
 }
 
 // names lists the files of the task's branch.
 func (c crew) names(k squad.Task) string {
 	c.t.Helper()
-	return sh(c.t, filepath.Join(c.data, "repos", c.repo.ID+".git"), "git ls-tree -r --name-only task-"+strconv.FormatInt(k.Number, 10))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func sh(t *testing.T, dir, script string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return house.Sh(c.t, filepath.Join(c.Data, "repos", c.repo.ID+".git"), "git ls-tree -r --name-only task-"+strconv.FormatInt(k.Number, 10))
 }

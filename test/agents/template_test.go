@@ -15,8 +15,8 @@ func TestTemplates_BuiltOnesWorkAndMissingAgentsNameTheRemedy(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newModel(t, nil))
 	c := s.crew()
-	cmd := exec.CommandContext(t.Context(), s.bin, "templates", "build", "marked", "--run", "echo built > /etc/marked")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.data, "SQUAD_DATA=" + s.data}
+	cmd := exec.CommandContext(t.Context(), s.Bin, "templates", "build", "marked", "--run", "echo built > /etc/marked")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Data, "SQUAD_DATA=" + s.Data}
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "template marked is ready") {
 		t.Fatalf("templates build: %v\n%s", err, out)
 	}

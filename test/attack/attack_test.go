@@ -141,7 +141,7 @@ type footprint struct{ peak, disk int64 }
 func (h *house) footprint(t *testing.T) footprint {
 	t.Helper()
 	var f footprint
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.Cmd.Process.Pid))
 	h.must(err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
@@ -151,7 +151,7 @@ func (h *house) footprint(t *testing.T) footprint {
 		}
 	}
 	for _, name := range []string{"mirrors", "repos"} {
-		h.must(filepath.WalkDir(filepath.Join(h.data, name), func(_ string, d os.DirEntry, err error) error {
+		h.must(filepath.WalkDir(filepath.Join(h.Data, name), func(_ string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -179,7 +179,7 @@ func (h *house) grewLittle(t *testing.T, before footprint) {
 // told reads what the server wrote down about all this.
 func (h *house) told(t *testing.T) {
 	failed := 0
-	for op, err := range h.c.GitOperations(t.Context(), client.Values{"sandbox_id": h.sandbox.ID}) {
+	for op, err := range h.GitOperations(t.Context(), client.Values{"sandbox_id": h.sandbox.ID}) {
 		h.must(err)
 		if op.Kind == "push" && op.Status == "failed" {
 			failed++
@@ -192,13 +192,13 @@ func (h *house) told(t *testing.T) {
 	if failed < 10 {
 		t.Errorf("only %d refused pushes are in the books", failed)
 	}
-	for e, err := range h.c.StoredEvents(t.Context(), client.EventQuery{Types: []squad.EventType{squad.EventGitOperation}}) {
+	for e, err := range h.StoredEvents(t.Context(), client.EventQuery{Types: []squad.EventType{squad.EventGitOperation}}) {
 		h.must(err)
 		if strings.Contains(string(e.Payload), awsKey()) {
 			t.Errorf("an event repeats the secret: %s", e.Payload)
 		}
 	}
-	if log := h.log.String(); strings.Contains(log, awsKey()) {
+	if log := h.Log.String(); strings.Contains(log, awsKey()) {
 		t.Error("the log repeats the secret")
 	}
 }

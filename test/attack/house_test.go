@@ -10,31 +10,25 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	squad "agentsquad"
 	"agentsquad/client"
 	"agentsquad/internal/git/gittest"
+	built "agentsquad/test/house"
 )
 
 // house is a server with everything an attacker would like to have.
 type house struct {
-	t    *testing.T
-	data string
-	cmd  *exec.Cmd
-	log  logBuffer
-	c    *client.Client
+	*built.Server
+	t *testing.T
 
 	upstream *gittest.Server
 	bare     string // upstream's repository on disk
@@ -50,7 +44,7 @@ type house struct {
 func (h *house) must(err error) {
 	h.t.Helper()
 	if err != nil {
-		h.t.Fatalf("%v\n%s", err, h.log.String())
+		h.t.Fatalf("%v\n%s", err, h.Log.String())
 	}
 }
 
@@ -85,69 +79,20 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func program(t *testing.T) string {
-	t.Helper()
-	if bin := os.Getenv("SQUAD_BIN"); bin != "" {
-		return bin
-	}
-	bin := filepath.Join(t.TempDir(), "squad")
-	cmd := exec.Command("go", "build", "-o", bin, "agentsquad/cmd/squad")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 func (h *house) start() {
 	h.t.Helper()
-	var err error
-	h.data, err = os.MkdirTemp("", "squad-attack-") //nolint:usetesting // unix sockets need a short path
-	h.must(err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	h.must(err)
-	address := l.Addr().String()
-	l.Close()
-	h.cmd = exec.Command(program(h.t), "up", "--listen", address, "--data", h.data, "--log-level", "info", "--pool-max", "0",
-		"--template-egress", "base=template.invalid")
-	h.cmd.Stdout, h.cmd.Stderr = &h.log, &h.log
-	h.cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + h.data,
+	h.Server = built.New(h.t, []string{"--pool-max", "0", "--template-egress", "base=template.invalid"}, []string{
 		"ANTHROPIC_API_KEY=" + h.canary("key of Anthropic", "sk-ant-"), "ANTHROPIC_BASE_URL=" + h.model.url,
 		"OPENAI_API_KEY=" + h.canary("key of OpenAI", "sk-"), "OPENAI_BASE_URL=" + h.model.url,
+		"GEMINI_API_KEY=" + h.canary("key of Gemini", "AIza"), "GOOGLE_GEMINI_BASE_URL=" + h.model.url,
 		"GITHUB_TOKEN=" + h.canary("token of GitHub", "ghx_"),
-	}
-	h.must(h.cmd.Start())
-	h.t.Cleanup(h.end)
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if cfg, err := client.FromData(h.data); err == nil {
-			if h.c, err = client.New(cfg); err == nil && h.c.Ready(h.t.Context()) == nil {
-				break
-			}
-		}
-		if time.Now().After(deadline) {
-			h.t.Fatalf("the server did not become ready\n%s", h.log.String())
-		}
-	}
+	})
+	h.Start()
 	for what, file := range map[string]string{"administrator's token": "admin.token", "key of the vault": "key"} {
-		text, err := os.ReadFile(filepath.Join(h.data, file))
+		text, err := os.ReadFile(filepath.Join(h.Data, file))
 		h.must(err)
 		h.canaries[what] = strings.TrimSpace(string(text))
 	}
-}
-
-func (h *house) end() {
-	_ = h.cmd.Process.Signal(syscall.SIGTERM)
-	_ = h.cmd.Wait()
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range lines { // sandboxes outlive their server
-		if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(h.data)) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
-	}
-	_ = os.RemoveAll(h.data)
 }
 
 // seed makes two squads: the attacker's, and one it knows nothing of.
@@ -157,22 +102,22 @@ func (h *house) seed() {
 	gittest.Git(h.t, source, "init", "-q", "-b", "main")
 	gittest.Commit(h.t, source, "README.md", "hello\n", "docs: begin")
 	var err error
-	h.crew, err = h.c.CreateSquad(ctx, squad.NewSquad{Name: "Crew", Config: squad.SquadConfig{Egress: []string{"squads.invalid", "*.below.invalid"}}})
+	h.crew, err = h.CreateSquad(ctx, squad.NewSquad{Name: "Crew", Config: squad.SquadConfig{Egress: []string{"squads.invalid", "*.below.invalid"}}})
 	h.must(err)
-	h.rivals, err = h.c.CreateSquad(ctx, squad.NewSquad{Name: "Rivals"})
+	h.rivals, err = h.CreateSquad(ctx, squad.NewSquad{Name: "Rivals"})
 	h.must(err)
-	cred, err := h.c.CreateCredential(ctx, squad.NewCredential{
+	cred, err := h.CreateCredential(ctx, squad.NewCredential{
 		SquadID: h.crew.ID, Name: "forge", Kind: squad.CredentialToken, Provider: "gitea", Secret: h.upstream.Token,
 	})
 	h.must(err)
-	h.shop, err = h.c.CreateRepository(ctx, squad.NewRepository{
+	h.shop, err = h.CreateRepository(ctx, squad.NewRepository{
 		SquadID: h.crew.ID, Name: "acme/shop", Forge: squad.ForgeGitea, URL: h.upstream.URL + "/shop.git", DefaultBranch: "main", CredentialID: cred.ID, APIURL: forgeAPI(h.t),
 		Policy: squad.RepositoryPolicy{MaxPushBytes: 20 << 20},
 	})
 	h.must(err)
-	h.tools, err = h.c.CreateRepository(ctx, squad.NewRepository{SquadID: h.crew.ID, Name: "tools", ImportPath: source})
+	h.tools, err = h.CreateRepository(ctx, squad.NewRepository{SquadID: h.crew.ID, Name: "tools", ImportPath: source})
 	h.must(err)
-	h.safe, err = h.c.CreateRepository(ctx, squad.NewRepository{SquadID: h.rivals.ID, Name: "safe", ImportPath: source})
+	h.safe, err = h.CreateRepository(ctx, squad.NewRepository{SquadID: h.rivals.ID, Name: "safe", ImportPath: source})
 	h.must(err)
 }
 
@@ -192,26 +137,26 @@ func (h *house) work() {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Minute)
 	defer cancel()
-	member, err := h.c.CreateMember(ctx, squad.NewMember{SquadID: h.crew.ID, Name: "Mallory", Role: "developer", Config: squad.MemberConfig{
+	member, err := h.CreateMember(ctx, squad.NewMember{SquadID: h.crew.ID, Name: "Mallory", Role: "developer", Config: squad.MemberConfig{
 		Agent: squad.AgentCommand, Command: "echo at work; until [ -e /tmp/over ]; do sleep 1; done",
 	}})
 	h.must(err)
-	after, err := h.c.LastSeq(ctx)
+	after, err := h.LastSeq(ctx)
 	h.must(err)
-	h.task, err = h.c.CreateTask(ctx, squad.NewTask{SquadID: h.crew.ID, RepositoryID: h.shop.ID, AssigneeID: member.ID, Title: "Sell things", Run: true})
+	h.task, err = h.CreateTask(ctx, squad.NewTask{SquadID: h.crew.ID, RepositoryID: h.shop.ID, AssigneeID: member.ID, Title: "Sell things", Run: true})
 	h.must(err)
-	for e, err := range h.c.Events(ctx, client.EventQuery{After: &after}) {
+	for e, err := range h.Events(ctx, client.EventQuery{After: &after}) {
 		h.must(err)
 		if e.TaskID == h.task.ID && e.Type == squad.EventTaskUpdated && bytes.Contains(e.Payload, []byte(`"flag"`)) {
-			h.t.Fatalf("the task failed: %s\n%s", e.Payload, h.log.String())
+			h.t.Fatalf("the task failed: %s\n%s", e.Payload, h.Log.String())
 		}
 		if e.Type == squad.EventLog && bytes.Contains(e.Payload, []byte("at work")) {
-			h.sandbox, err = h.c.Sandbox(ctx, e.SandboxID)
+			h.sandbox, err = h.Sandbox(ctx, e.SandboxID)
 			h.must(err)
 			return
 		}
 	}
-	h.t.Fatalf("the agent did not begin\n%s", h.log.String())
+	h.t.Fatalf("the agent did not begin\n%s", h.Log.String())
 }
 
 // inside runs a script in the attacker's sandbox. What it prints is checked for
@@ -220,7 +165,7 @@ func (h *house) inside(t *testing.T, user, script string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	res, err := h.c.Execute(ctx, h.sandbox.ID, squad.Command{Shell: script, User: user, Dir: "/home/user", TimeoutSec: 230, Env: map[string]string{
+	res, err := h.Execute(ctx, h.sandbox.ID, squad.Command{Shell: script, User: user, Dir: "/home/user", TimeoutSec: 230, Env: map[string]string{
 		"GIT_AUTHOR_NAME": "Mallory", "GIT_AUTHOR_EMAIL": "m@example.com", "GIT_COMMITTER_NAME": "Mallory", "GIT_COMMITTER_EMAIL": "m@example.com",
 		"SHOP": h.shop.ID, "TOOLS": h.tools.ID, "SAFE": h.safe.ID, "BRANCH": h.branch(), "LC_ALL": "C.UTF-8",
 	}})
@@ -236,24 +181,6 @@ func (h *house) inside(t *testing.T, user, script string) (string, int) {
 }
 
 func (h *house) branch() string { return fmt.Sprintf("task-%d", h.task.Number) }
-
-// logBuffer takes the server's log while it is read.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
 
 // provider is a model's API that would tell everything it was told.
 type provider struct {

@@ -88,13 +88,13 @@ func (h *house) readOnly(t *testing.T) {
 			t.Errorf("%s: it was done\n%s", script, out)
 		}
 	}
-	entries, err := os.ReadDir(h.data + "/mirrors")
+	entries, err := os.ReadDir(h.Data + "/mirrors")
 	h.must(err)
 	for _, e := range entries {
-		if _, err := os.Stat(h.data + "/mirrors/" + e.Name() + "/objects/x"); err == nil {
+		if _, err := os.Stat(h.Data + "/mirrors/" + e.Name() + "/objects/x"); err == nil {
 			t.Error("a sandbox wrote into the mirror")
 		}
-		if _, err := os.Stat(h.data + "/mirrors/" + e.Name() + "/objects/info"); err != nil {
+		if _, err := os.Stat(h.Data + "/mirrors/" + e.Name() + "/objects/info"); err != nil {
 			t.Errorf("a sandbox removed from the mirror: %v", err)
 		}
 	}

@@ -86,7 +86,7 @@ func (h *house) webAttacks(t *testing.T) {
 	if out, code := h.inside(t, "user", `head -c 200000000 /dev/zero | gzip -1 > /tmp/bomb.gz`); code != 0 {
 		t.Fatal(out)
 	}
-	server, err := url.Parse(h.c.URL())
+	server, err := url.Parse(h.URL())
 	h.must(err)
 	names := fmt.Sprintf("export PORT=%s OTHER=%s UPSTREAM=%s MODEL=%s\n", server.Port(), "isomeothersandbox00", h.upstream.URL, h.model.url)
 	for _, a := range asks {
@@ -143,7 +143,7 @@ func (h *house) allowed(t *testing.T) {
 // refusalsTold reads the events of what was refused.
 func (h *house) refusalsTold(t *testing.T) {
 	var told strings.Builder
-	for e, err := range h.c.StoredEvents(t.Context(), client.EventQuery{SandboxID: h.sandbox.ID, Types: []squad.EventType{squad.EventEgressRefused}}) {
+	for e, err := range h.StoredEvents(t.Context(), client.EventQuery{SandboxID: h.sandbox.ID, Types: []squad.EventType{squad.EventEgressRefused}}) {
 		h.must(err)
 		told.Write(e.Payload)
 	}

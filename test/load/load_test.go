@@ -7,27 +7,21 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	squad "agentsquad"
 	"agentsquad/client"
+	"agentsquad/test/house"
 )
 
 type server struct {
-	b    *testing.B
-	data string
-	cmd  *exec.Cmd
-	log  bytes.Buffer
-	c    *client.Client
+	*house.Server
+	b *testing.B
 
 	crew   squad.Squad
 	repo   squad.Repository
@@ -36,68 +30,32 @@ type server struct {
 
 func start(b *testing.B, flags ...string) *server {
 	b.Helper()
-	bin := os.Getenv("SQUAD_BIN")
-	if bin == "" {
+	if os.Getenv("SQUAD_BIN") == "" {
 		b.Skip("SKIPPED: SQUAD_BIN names no built program; run `make bench`")
 	}
-	data, err := os.MkdirTemp("", "squad-load-") //nolint:usetesting // unix sockets need a short path
-	must(b, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(b, err)
-	address := l.Addr().String()
-	l.Close()
-	s := &server{b: b, data: data}
-	s.cmd = exec.Command(bin, append([]string{"up", "--listen", address, "--data", data, "--log-level", "warn"}, flags...)...)
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + data}
-	must(b, s.cmd.Start())
-	b.Cleanup(s.end)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if cfg, err := client.FromData(data); err == nil {
-			if s.c, err = client.New(cfg); err == nil && s.c.Ready(b.Context()) == nil {
-				break
-			}
+	s := &server{Server: house.New(b, append(flags, "--log-level", "warn"), nil), b: b}
+	b.Cleanup(func() {
+		if errors := strings.Count(s.Log.String(), `"level":"ERROR"`); errors > 0 {
+			b.Errorf("%d errors in the server's log:\n%s", errors, s.Log.String())
 		}
-		if time.Now().After(deadline) {
-			b.Fatalf("the server did not become ready\n%s", s.log.String())
-		}
-	}
+	})
+	s.Start()
 	s.seed()
 	return s
 }
 
-func (s *server) end() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait()
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range lines { // sandboxes outlive their server
-		if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(s.data)) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
-	}
-	_ = os.RemoveAll(s.data)
-	if errors := strings.Count(s.log.String(), `"level":"ERROR"`); errors > 0 {
-		s.b.Errorf("%d errors in the server's log:\n%s", errors, s.log.String())
-	}
-}
-
 func (s *server) seed() {
 	s.b.Helper()
-	ctx, source := s.b.Context(), s.b.TempDir()
-	cmd := exec.Command("sh", "-c", "git init -q -b main && echo hello > README.md && git add . && git -c user.name=A -c user.email=a@b commit -qm 'docs: begin'")
-	cmd.Dir = source
-	must(s.b, cmd.Run())
+	ctx := s.b.Context()
 	var err error
-	s.crew, err = s.c.CreateSquad(ctx, squad.NewSquad{Name: "Crew"})
-	must(s.b, err)
-	s.repo, err = s.c.CreateRepository(ctx, squad.NewRepository{SquadID: s.crew.ID, Name: "hello", ImportPath: source})
-	must(s.b, err)
-	s.member, err = s.c.CreateMember(ctx, squad.NewMember{SquadID: s.crew.ID, Name: "Ada", Role: "developer", Config: squad.MemberConfig{
+	s.crew, err = s.CreateSquad(ctx, squad.NewSquad{Name: "Crew"})
+	house.Must(s.b, err)
+	s.repo, err = s.CreateRepository(ctx, squad.NewRepository{SquadID: s.crew.ID, Name: "hello", ImportPath: house.Repository(s.b)})
+	house.Must(s.b, err)
+	s.member, err = s.CreateMember(ctx, squad.NewMember{SquadID: s.crew.ID, Name: "Ada", Role: "developer", Config: squad.MemberConfig{
 		Agent: squad.AgentCommand, MaxRunning: 100, Command: `echo "$SQUAD_TASK_NUMBER" > "task-$SQUAD_TASK_NUMBER.txt"`,
 	}})
-	must(s.b, err)
+	house.Must(s.b, err)
 }
 
 // run makes n tasks at once and waits for their pull requests. It returns how long
@@ -106,18 +64,18 @@ func (s *server) run(n int) []time.Duration {
 	s.b.Helper()
 	ctx, cancel := context.WithTimeout(s.b.Context(), 5*time.Minute)
 	defer cancel()
-	after, err := s.c.LastSeq(ctx)
-	must(s.b, err)
+	after, err := s.LastSeq(ctx)
+	house.Must(s.b, err)
 	began := map[string]time.Time{}
 	for i := range n {
 		at := time.Now()
-		t, err := s.c.CreateTask(ctx, squad.NewTask{SquadID: s.crew.ID, RepositoryID: s.repo.ID, AssigneeID: s.member.ID, Title: fmt.Sprintf("Write file %d", i), Run: true})
-		must(s.b, err)
+		t, err := s.CreateTask(ctx, squad.NewTask{SquadID: s.crew.ID, RepositoryID: s.repo.ID, AssigneeID: s.member.ID, Title: fmt.Sprintf("Write file %d", i), Run: true})
+		house.Must(s.b, err)
 		began[t.ID] = at
 	}
 	var took []time.Duration
-	for e, err := range s.c.Events(ctx, client.EventQuery{After: &after, Types: []squad.EventType{squad.EventPRCreated, squad.EventTaskUpdated}}) {
-		must(s.b, err)
+	for e, err := range s.Events(ctx, client.EventQuery{After: &after, Types: []squad.EventType{squad.EventPRCreated, squad.EventTaskUpdated}}) {
+		house.Must(s.b, err)
 		if e.Type == squad.EventTaskUpdated && bytes.Contains(e.Payload, []byte(`"flag"`)) {
 			s.b.Fatalf("a task failed: %s", e.Payload)
 		}
@@ -166,7 +124,7 @@ func BenchmarkTasks100(b *testing.B) {
 
 // memory is the server's peak resident size without file pages of the program.
 func (s *server) memory() float64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
 			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
@@ -174,11 +132,4 @@ func (s *server) memory() float64 {
 		}
 	}
 	return 0
-}
-
-func must(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
 }

@@ -9,29 +9,30 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/client"
+	"agentsquad/test/house"
 )
 
 // check looks at what became of a crew's tasks.
 func (c *cluster) check(s, victim *server, w *crew) {
 	c.t.Helper()
 	bare := filepath.Join(c.repos, w.repo.ID+".git")
-	branches := strings.Fields(sh(c.t, bare, "git for-each-ref --format='%(refname:short)' 'refs/heads/task-*'"))
+	branches := strings.Fields(house.Sh(c.t, bare, "git for-each-ref --format='%(refname:short)' 'refs/heads/task-*'"))
 	if len(branches) != len(w.tasks) {
 		c.t.Errorf("%s: %d branches for %d tasks: %v", w.provider, len(branches), len(w.tasks), branches)
 	}
 	for _, k := range w.tasks {
 		pulls, err := client.Collect(s.Pulls(c.t.Context(), client.Values{"task_id": k.ID}))
-		must(c.t, err)
+		house.Must(c.t, err)
 		if len(pulls) != 1 {
 			c.t.Errorf("%s task #%d has %d pull requests", w.provider, k.Number, len(pulls))
 		}
 		branch := fmt.Sprintf("task-%d", k.Number)
 		for _, file := range []string{"first.txt", "second.txt"} {
-			if got := sh(c.t, bare, "git show "+branch+":"+file); got != strconv.FormatInt(k.Number, 10) {
+			if got := house.Sh(c.t, bare, "git show "+branch+":"+file); got != strconv.FormatInt(k.Number, 10) {
 				c.t.Errorf("%s %s: %s has %q", w.provider, branch, file, got)
 			}
 		}
-		if got := sh(c.t, bare, "git log --format=%s main.."+branch); got != "feat: "+strings.ToLower(k.Title) {
+		if got := house.Sh(c.t, bare, "git log --format=%s main.."+branch); got != "feat: "+strings.ToLower(k.Title) {
 			c.t.Errorf("%s %s has commits %q", w.provider, branch, got)
 		}
 		c.checkPlace(s, victim, w, k)
@@ -43,13 +44,13 @@ func (c *cluster) check(s, victim *server, w *crew) {
 func (c *cluster) checkPlace(s, victim *server, w *crew, k squad.Task) {
 	c.t.Helper()
 	now, err := s.Task(c.t.Context(), k.ID)
-	must(c.t, err)
+	house.Must(c.t, err)
 	e, err := s.Execution(c.t.Context(), now.ExecutionID)
-	must(c.t, err)
+	house.Must(c.t, err)
 	old := w.before[k.ID]
 	if w.boxes[k.ID].Node == victim.name {
 		sb, err := s.Sandbox(c.t.Context(), e.SandboxID)
-		must(c.t, err)
+		house.Must(c.t, err)
 		if e.SandboxID == old.SandboxID || sb.Node != s.name {
 			c.t.Errorf("task #%d: its sandbox %s went with %s, and the work is in %s on node %q", k.Number, old.SandboxID, victim.name, e.SandboxID, sb.Node)
 		}
@@ -61,7 +62,7 @@ func (c *cluster) checkPlace(s, victim *server, w *crew, k squad.Task) {
 	var log strings.Builder
 	from := int64(0)
 	for ev, err := range s.StoredEvents(c.t.Context(), client.EventQuery{ExecutionID: e.ID, Types: []squad.EventType{squad.EventLog}, After: &from}) {
-		must(c.t, err)
+		house.Must(c.t, err)
 		log.Write(ev.Payload)
 	}
 	for i := 1; i <= 60; i++ {
@@ -75,7 +76,7 @@ func (c *cluster) checkPlace(s, victim *server, w *crew, k squad.Task) {
 func (c *cluster) checkEvents(s *server, seen <-chan int64) {
 	c.t.Helper()
 	last, err := s.LastSeq(c.t.Context())
-	must(c.t, err)
+	house.Must(c.t, err)
 	limit := time.After(30 * time.Second)
 	for want := int64(1); want <= last; want++ {
 		select {
@@ -102,7 +103,7 @@ func (c *cluster) endAll(s *server) {
 	}
 	left := func() (names []string) {
 		for sb, err := range s.Sandboxes(ctx, nil) {
-			must(c.t, err)
+			house.Must(c.t, err)
 			if !sb.Status.Final() {
 				names = append(names, sb.Provider+" "+sb.ID+" "+string(sb.Status))
 			}

@@ -15,6 +15,7 @@ import (
 	squad "agentsquad"
 	"agentsquad/client"
 	"agentsquad/internal/pgtest"
+	"agentsquad/test/house"
 )
 
 // asks stores something and asks; after the answer it works for some seconds.
@@ -59,7 +60,7 @@ func TestNodes_AnotherNodeGoesOnWhenOneIsKilled(t *testing.T) {
 	c.answer()
 	victim, survivor := c.pickVictim()
 	t.Logf("killing %s", victim.name)
-	victim.kill()
+	victim.PowerCut()
 	c.await(survivor, 90*time.Second, "come to review", func(k squad.Task) bool { return k.Status == squad.TaskInReview })
 	for _, w := range c.crews {
 		c.check(survivor, victim, w)
@@ -73,15 +74,15 @@ func newCluster(t *testing.T) *cluster {
 	host := newServer(t, "host")
 	a := newServer(t, "a", c.env(host, "a")...)
 	b := newServer(t, "b", c.env(host, "b")...)
-	host.cmd.Args = append(host.cmd.Args, "--internal-url", "http://"+a.address+",http://"+b.address)
-	host.start()
+	host.Flags = append(host.Flags, "--internal-url", "http://"+a.Address+",http://"+b.Address)
+	host.Start()
 	key, err := host.CreateToken(t.Context(), squad.NewToken{Kind: squad.TokenE2B, Name: "cluster"})
-	must(t, err)
-	a.cmd.Env = append(a.cmd.Env, "E2B_API_KEY="+key.Secret)
-	b.cmd.Env = append(b.cmd.Env, "E2B_API_KEY="+key.Secret)
-	a.start()
+	house.Must(t, err)
+	a.Env = append(a.Env, "E2B_API_KEY="+key.Secret)
+	b.Env = append(b.Env, "E2B_API_KEY="+key.Secret)
+	a.Start()
 	copyKey(t, a, b)
-	b.start()
+	b.Start()
 	c.host, c.nodes = host, []*server{a, b}
 	return c
 }
@@ -90,16 +91,16 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) env(host *server, name string) []string {
 	return []string{
 		"DATABASE_URL=" + c.url, "SQUAD_NODE=" + name, "SQUAD_REPOS=" + c.repos,
-		"E2B_API_URL=http://" + host.address, "E2B_SANDBOX_URL=http://" + host.address,
+		"E2B_API_URL=http://" + host.Address, "E2B_SANDBOX_URL=http://" + host.Address,
 		"E2B_TEMPLATE_ID=base", "SQUAD_GATEWAY_URL=http://squad.internal",
 	}
 }
 
 func copyKey(t *testing.T, from, to *server) {
 	t.Helper()
-	key, err := os.ReadFile(filepath.Join(from.data, "key"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(to.data, "key"), key, 0o600))
+	key, err := os.ReadFile(filepath.Join(from.Data, "key"))
+	house.Must(t, err)
+	house.Must(t, os.WriteFile(filepath.Join(to.Data, "key"), key, 0o600))
 }
 
 // refuseStrangers starts nodes that lack what the others share: they say so.
@@ -143,20 +144,20 @@ func (c *cluster) seed(provider string, n int) *crew {
 	c.t.Helper()
 	ctx, a := c.t.Context(), c.nodes[0]
 	source := c.t.TempDir()
-	sh(c.t, source, "git init -q -b main && echo hello > README.md && git add . && git -c user.name=A -c user.email=a@b.c commit -qm 'docs: begin'")
+	house.Sh(c.t, source, "git init -q -b main && echo hello > README.md && git add . && git -c user.name=A -c user.email=a@b.c commit -qm 'docs: begin'")
 	w := &crew{provider: provider, before: map[string]squad.Execution{}, boxes: map[string]squad.Sandbox{}}
 	var err error
 	w.squad, err = a.CreateSquad(ctx, squad.NewSquad{Name: "Crew " + provider, Config: squad.SquadConfig{Provider: provider}})
-	must(c.t, err)
+	house.Must(c.t, err)
 	w.repo, err = a.CreateRepository(ctx, squad.NewRepository{SquadID: w.squad.ID, Name: "hello", ImportPath: source})
-	must(c.t, err)
+	house.Must(c.t, err)
 	w.member, err = a.CreateMember(ctx, squad.NewMember{SquadID: w.squad.ID, Name: "Ada", Role: "developer", Config: squad.MemberConfig{
 		Agent: squad.AgentCommand, Command: asks, MaxRunning: n,
 	}})
-	must(c.t, err)
+	house.Must(c.t, err)
 	for i := range n {
 		k, err := c.nodes[i%2].CreateTask(ctx, squad.NewTask{SquadID: w.squad.ID, RepositoryID: w.repo.ID, AssigneeID: w.member.ID, Title: fmt.Sprintf("Write file %d", i+1)})
-		must(c.t, err)
+		house.Must(c.t, err)
 		w.tasks = append(w.tasks, k)
 	}
 	return w
@@ -168,7 +169,7 @@ func (c *cluster) runToQuestion() {
 	for _, w := range c.crews {
 		for i, k := range w.tasks {
 			_, err := c.nodes[i%2].RunTask(c.t.Context(), k.ID, squad.RunOptions{})
-			must(c.t, err)
+			house.Must(c.t, err)
 		}
 	}
 	c.await(c.nodes[0], 90*time.Second, "ask", func(k squad.Task) bool {
@@ -184,7 +185,7 @@ func (c *cluster) answer() {
 	for _, w := range c.crews {
 		for i, k := range w.tasks {
 			_, err := c.nodes[i%2].NudgeTask(ctx, k.ID, "Yes, go on.")
-			must(c.t, err)
+			house.Must(c.t, err)
 		}
 	}
 	c.await(c.nodes[0], 60*time.Second, "be at work again", func(k squad.Task) bool {
@@ -197,11 +198,11 @@ func (c *cluster) answer() {
 	for _, w := range c.crews {
 		for _, k := range w.tasks {
 			now, err := c.nodes[0].Task(ctx, k.ID)
-			must(c.t, err)
+			house.Must(c.t, err)
 			e, err := c.nodes[0].Execution(ctx, now.ExecutionID)
-			must(c.t, err)
+			house.Must(c.t, err)
 			sb, err := c.nodes[0].Sandbox(ctx, e.SandboxID)
-			must(c.t, err)
+			house.Must(c.t, err)
 			w.before[k.ID], w.boxes[k.ID] = e, sb
 		}
 	}
@@ -215,7 +216,7 @@ func (c *cluster) pickVictim() (victim, survivor *server) {
 	}
 	c.t.Logf("local sandboxes by node: %v", count)
 	for _, s := range c.nodes {
-		if !strings.Contains(s.log.String(), `"msg":"sandbox made"`) {
+		if !strings.Contains(s.Log.String(), `"msg":"sandbox made"`) {
 			c.t.Errorf("the work was not shared: node %s did nothing", s.name)
 		}
 	}

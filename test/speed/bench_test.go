@@ -10,6 +10,7 @@ import (
 	"time"
 
 	squad "agentsquad"
+	"agentsquad/test/house"
 )
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
@@ -30,16 +31,16 @@ func BenchmarkLargeRepository(b *testing.B) {
 		if strings.TrimSpace(out) != "" {
 			b.Fatalf("the first status is not clean:\n%s", out)
 		}
-		box, err := s.c.CreateSandbox(b.Context(), squad.SandboxRequest{SquadID: s.crew.ID})
-		must(b, err)
+		box, err := s.CreateSandbox(b.Context(), squad.SandboxRequest{SquadID: s.crew.ID})
+		house.Must(b, err)
 		begin := time.Now()
 		for _, verb := range []string{"clone", "branch"} {
-			_, err := s.c.Git(b.Context(), box.ID, verb, squad.GitRequest{RepositoryID: repo.ID, Branch: map[string]string{"branch": "task-99999"}[verb]})
-			must(b, err)
+			_, err := s.Git(b.Context(), box.ID, verb, squad.GitRequest{RepositoryID: repo.ID, Branch: map[string]string{"branch": "task-99999"}[verb]})
+			house.Must(b, err)
 		}
 		s.execute(box.ID, "cd large && cat */f000* > /dev/null")
 		running := time.Since(begin)
-		must(b, s.c.DeleteSandbox(b.Context(), box.ID))
+		house.Must(b, s.DeleteSandbox(b.Context(), box.ID))
 		b.ReportMetric(floor.Seconds(), "s/clone-shared")
 		b.ReportMetric(image.Seconds(), "s/first-with-image")
 		b.ReportMetric(ratio(made, floor), "x/created-for-it")
@@ -54,7 +55,7 @@ func BenchmarkSmallRepository(b *testing.B) {
 	s := start(b)
 	source := b.TempDir()
 	git(b, source, "init", "-q", "-b", "main")
-	must(b, os.WriteFile(filepath.Join(source, "README.md"), []byte("small\n"), 0o644))
+	house.Must(b, os.WriteFile(filepath.Join(source, "README.md"), []byte("small\n"), 0o644))
 	git(b, source, "add", ".")
 	git(b, source, "commit", "-q", "-m", "docs: begin")
 	repo, m := s.repository("small", source), s.member("Ada", ready)
@@ -74,9 +75,9 @@ func BenchmarkShared100(b *testing.B) {
 	s.run(1, repo, s.member("First", ready))
 	m := s.member("Ada", "head -c 1000000 /dev/urandom > mine.bin; sync; "+ready)
 	for b.Loop() {
-		before := used(b, s.data)
+		before := used(b, s.Data)
 		_, took := s.run(boxes, repo, m)
-		grew := used(b, s.data) - before
+		grew := used(b, s.Data) - before
 		b.ReportMetric(float64(grew)/boxes/each, "x/of-what-each-changed")
 		b.ReportMetric(float64(grew)/(boxes*files*fileSize), "x/of-100-checkouts")
 		b.ReportMetric(took.Seconds(), "s/100-sandboxes")
@@ -88,7 +89,7 @@ func used(b *testing.B, dir string) int64 {
 	b.Helper()
 	var n int64
 	seen := map[uint64]bool{}
-	must(b, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	house.Must(b, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // it went while we looked
 		}

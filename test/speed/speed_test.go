@@ -10,18 +10,16 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	squad "agentsquad"
 	"agentsquad/client"
+	"agentsquad/test/house"
 )
 
 const (
@@ -40,20 +38,20 @@ func largeRepository(b *testing.B) string {
 	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
 		return dir
 	}
-	must(b, os.RemoveAll(dir))
-	must(b, os.MkdirAll(dir, 0o755))
+	house.Must(b, os.RemoveAll(dir))
+	house.Must(b, os.MkdirAll(dir, 0o755))
 	git(b, dir, "init", "-q", "--bare", "-b", "main", ".")
 	cmd := exec.Command("git", "-c", "core.compression=0", "-c", "pack.compression=0", "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet")
 	cmd.Dir = dir
 	in, err := cmd.StdinPipe()
-	must(b, err)
-	must(b, cmd.Start())
+	house.Must(b, err)
+	house.Must(b, cmd.Start())
 	w := bufio.NewWriterSize(in, 1<<20)
 	writeCommits(w)
-	must(b, w.Flush())
-	must(b, in.Close())
-	must(b, cmd.Wait())
-	must(b, os.WriteFile(filepath.Join(dir, "made"), nil, 0o644))
+	house.Must(b, w.Flush())
+	house.Must(b, in.Close())
+	house.Must(b, cmd.Wait())
+	house.Must(b, os.WriteFile(filepath.Join(dir, "made"), nil, 0o644))
 	return dir
 }
 
@@ -66,13 +64,6 @@ func writeCommits(w *bufio.Writer) {
 		fmt.Fprintf(w, "M 100644 inline d%03d/f%03d.bin\ndata %d\n", i/100, i%100, fileSize)
 		w.Write(content)
 		fmt.Fprintln(w)
-	}
-}
-
-func must(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
 	}
 }
 
@@ -96,65 +87,28 @@ func cloneShared(b *testing.B, from string) time.Duration {
 
 // server is the built program with one squad.
 type server struct {
+	*house.Server
 	b    *testing.B
-	data string
-	cmd  *exec.Cmd
-	log  bytes.Buffer
-	c    *client.Client
 	crew squad.Squad
 }
 
 func start(b *testing.B) *server {
 	b.Helper()
-	bin := os.Getenv("SQUAD_BIN")
-	if bin == "" {
+	if os.Getenv("SQUAD_BIN") == "" {
 		b.Skip("SKIPPED: SQUAD_BIN names no built program; run `make bench`")
 	}
-	data, err := os.MkdirTemp("", "squad-speed-") //nolint:usetesting // unix sockets need a short path
-	must(b, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(b, err)
-	address := l.Addr().String()
-	l.Close()
-	s := &server{b: b, data: data}
-	s.cmd = exec.Command(bin, "up", "--listen", address, "--data", data, "--log-level", "warn", "--pool-max", "0")
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + data}
-	must(b, s.cmd.Start())
-	b.Cleanup(s.end)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if cfg, err := client.FromData(data); err == nil {
-			if s.c, err = client.New(cfg); err == nil && s.c.Ready(b.Context()) == nil {
-				break
-			}
-		}
-		if time.Now().After(deadline) {
-			b.Fatalf("the server did not become ready\n%s", s.log.String())
-		}
-	}
-	s.crew, err = s.c.CreateSquad(b.Context(), squad.NewSquad{Name: "Crew"})
-	must(b, err)
+	s := &server{Server: house.New(b, []string{"--log-level", "warn", "--pool-max", "0"}, nil), b: b}
+	s.Start()
+	var err error
+	s.crew, err = s.CreateSquad(b.Context(), squad.NewSquad{Name: "Crew"})
+	house.Must(b, err)
 	return s
-}
-
-func (s *server) end() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait()
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, name := range lines { // sandboxes outlive their server
-		if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(s.data)) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
-	}
-	_ = os.RemoveAll(s.data)
 }
 
 func (s *server) repository(name, from string) squad.Repository {
 	s.b.Helper()
-	r, err := s.c.CreateRepository(s.b.Context(), squad.NewRepository{SquadID: s.crew.ID, Name: name, ImportPath: from})
-	must(s.b, err)
+	r, err := s.CreateRepository(s.b.Context(), squad.NewRepository{SquadID: s.crew.ID, Name: name, ImportPath: from})
+	house.Must(s.b, err)
 	return r
 }
 
@@ -163,10 +117,10 @@ const ready = `git symbolic-ref --short HEAD; cat */f000* README* 2>/dev/null | 
 
 func (s *server) member(name, command string) squad.Member {
 	s.b.Helper()
-	m, err := s.c.CreateMember(s.b.Context(), squad.NewMember{SquadID: s.crew.ID, Name: name, Role: "developer", Config: squad.MemberConfig{
+	m, err := s.CreateMember(s.b.Context(), squad.NewMember{SquadID: s.crew.ID, Name: name, Role: "developer", Config: squad.MemberConfig{
 		Agent: squad.AgentCommand, MaxRunning: 200, Command: command,
 	}})
-	must(s.b, err)
+	house.Must(s.b, err)
 	return m
 }
 
@@ -176,18 +130,18 @@ func (s *server) run(n int, repo squad.Repository, m squad.Member) ([]string, ti
 	s.b.Helper()
 	ctx, cancel := context.WithTimeout(s.b.Context(), 10*time.Minute)
 	defer cancel()
-	after, err := s.c.LastSeq(ctx)
-	must(s.b, err)
+	after, err := s.LastSeq(ctx)
+	house.Must(s.b, err)
 	begin := time.Now()
 	for i := range n {
-		_, err := s.c.CreateTask(ctx, squad.NewTask{SquadID: s.crew.ID, RepositoryID: repo.ID, AssigneeID: m.ID, Title: fmt.Sprintf("Read %d", i), Run: true})
-		must(s.b, err)
+		_, err := s.CreateTask(ctx, squad.NewTask{SquadID: s.crew.ID, RepositoryID: repo.ID, AssigneeID: m.ID, Title: fmt.Sprintf("Read %d", i), Run: true})
+		house.Must(s.b, err)
 	}
 	var boxes []string
-	for e, err := range s.c.Events(ctx, client.EventQuery{After: &after, Types: []squad.EventType{squad.EventLog, squad.EventTaskUpdated}}) {
-		must(s.b, err)
+	for e, err := range s.Events(ctx, client.EventQuery{After: &after, Types: []squad.EventType{squad.EventLog, squad.EventTaskUpdated}}) {
+		house.Must(s.b, err)
 		if e.Type == squad.EventTaskUpdated && bytes.Contains(e.Payload, []byte(`"flag"`)) {
-			s.b.Fatalf("a task failed: %s\n%s", e.Payload, s.log.String())
+			s.b.Fatalf("a task failed: %s\n%s", e.Payload, s.Log.String())
 		}
 		if e.Type == squad.EventLog && bytes.Contains(e.Payload, []byte("files are readable")) {
 			if boxes = append(boxes, e.SandboxID); len(boxes) == n {
@@ -201,8 +155,8 @@ func (s *server) run(n int, repo squad.Repository, m squad.Member) ([]string, ti
 func (s *server) execute(box, script string) (string, time.Duration) {
 	s.b.Helper()
 	begin := time.Now()
-	res, err := s.c.Execute(s.b.Context(), box, squad.Command{Shell: script})
-	must(s.b, err)
+	res, err := s.Execute(s.b.Context(), box, squad.Command{Shell: script})
+	house.Must(s.b, err)
 	if res.ExitCode != 0 {
 		s.b.Fatalf("%s: exit code %d\n%s%s", script, res.ExitCode, res.Stdout, res.Stderr)
 	}
