@@ -54,7 +54,13 @@ func (e *entry) event(phase string, percent int) squad.Event {
 // progress tells readers how far the operation is. It is a courtesy: a full log
 // does not stop a push.
 func (e *entry) progress(ctx context.Context, p git.Progress) {
-	if e.elsewhere || e.g.cfg.Events == nil || (p.Percent%25 != 0) {
+	if e.elsewhere {
+		if tell := git.ProgressOf(ctx); tell != nil {
+			tell(p)
+		}
+		return
+	}
+	if e.g.cfg.Events == nil || p.Percent%25 != 0 {
 		return
 	}
 	if err := e.g.cfg.Events.Append(ctx, e.event(p.Phase, p.Percent)); err != nil {

@@ -54,7 +54,7 @@ func (c *Checkout) carryOnce(ctx context.Context, op *operation, via *Via, x car
 		packed <- err // before the remote can answer to the end of the pack
 		in.CloseWithError(err)
 	}()
-	answer := via.send(ctx, x.ref, old, x.sha, pack)
+	answer := via.send(WithProgress(ctx, op.progress), x.ref, old, x.sha, pack)
 	select {
 	case err := <-packed:
 		if err != nil {

@@ -84,6 +84,9 @@ type operation struct {
 	c     *Checkout
 	entry squad.GitProgress
 	start time.Time
+
+	mu   sync.Mutex
+	over bool // what a remote tells after the end is left out
 }
 
 // do runs one operation in the checkout's turn and tells the observer. A kind of
@@ -98,6 +101,9 @@ func (c *Checkout) do(ctx context.Context, kind string, step func(*operation) er
 	op.entry.GitOperation = squad.GitOperation{ID: squad.NewID(), Kind: kind, Status: "running", Attempts: 1, CreatedAt: op.start.UTC()}
 	op.tell()
 	err = step(op)
+	op.mu.Lock()
+	op.over = true
+	op.mu.Unlock()
 	op.entry.DurationMS = time.Since(op.start).Milliseconds()
 	op.entry.Status = "succeeded"
 	if err != nil {
@@ -120,6 +126,11 @@ func (op *operation) tell() {
 }
 
 func (op *operation) progress(p Progress) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if op.over {
+		return
+	}
 	op.entry.Phase, op.entry.Percent = p.Phase, p.Percent
 	op.entry.DurationMS = time.Since(op.start).Milliseconds()
 	op.tell()

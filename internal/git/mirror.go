@@ -149,6 +149,9 @@ func (m *Mirror) Fetch(ctx context.Context, progress func(Progress)) error {
 		}
 		return nil
 	}
+	if progress == nil {
+		progress = ProgressOf(ctx)
+	}
 	m.mu.Lock()
 	if m.flight == nil && time.Since(m.fetched) < m.keeper.cfg.Fresh {
 		m.mu.Unlock()

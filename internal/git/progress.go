@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"context"
 	"regexp"
 	"strconv"
 )
@@ -12,6 +13,20 @@ type Progress struct {
 	Percent int
 	Done    int64
 	Total   int64
+}
+
+type progressKey struct{}
+
+// WithProgress has what is fetched or forwarded upstream under a context tell how far
+// it is. Who waits for another's fetch hears nothing.
+func WithProgress(ctx context.Context, tell func(Progress)) context.Context {
+	return context.WithValue(ctx, progressKey{}, tell)
+}
+
+// ProgressOf is who listens under a context, nil for nobody.
+func ProgressOf(ctx context.Context) func(Progress) {
+	tell, _ := ctx.Value(progressKey{}).(func(Progress))
+	return tell
 }
 
 var progressLine = regexp.MustCompile(`^(?:remote: )?([A-Z][A-Za-z ]{2,40}):\s+(\d{1,3})% \((\d+)/(\d+)\)`)

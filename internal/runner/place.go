@@ -14,7 +14,7 @@ import (
 // it where the provider can do that.
 func (r *Runner) makeSandbox(ctx context.Context, s scene, epoch int64) (place, error) {
 	p := place{Dir: s.dir(), Branch: git.TaskBranch(s.task.Number), Base: s.base()}
-	tree, err := r.cfg.Gateway.Prepare(ctx, s.provider(), s.repo, p.Base)
+	tree, err := r.cfg.Gateway.Prepare(r.tellFetch(ctx, s), s.provider(), s.repo, p.Base)
 	if err != nil {
 		return p, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	squad "agentsquad"
+	"agentsquad/internal/git"
 	"agentsquad/internal/store"
 )
 
@@ -46,6 +47,24 @@ func (s turnSink) position(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("read position of turn: %w", err)
 	}
 	return n, nil
+}
+
+// tellFetch shows how far the server's own fetch of a repository is, as progress of
+// the clone: for a local sandbox that is the part of it that takes time.
+func (r *Runner) tellFetch(ctx context.Context, s scene) context.Context {
+	var mu sync.Mutex
+	last := time.Now().Add(showAfter - showEvery)
+	return git.WithProgress(ctx, func(p git.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); p.Percent > 0 && now.Sub(last) >= showEvery {
+			last = now
+			progress := squad.StepProgress{Step: squad.StepClone, Status: "running", Percent: p.Percent, Detail: p.Phase}
+			if err := r.cfg.Events.Append(ctx, s.event(squad.EventStep, progress)); err != nil {
+				r.cfg.Log.DebugContext(ctx, "progress was not told", "execution_id", s.execution.ID, "error", err)
+			}
+		}
+	})
 }
 
 // gitRecorder writes git operations as rows and events. Short ones make one row
