@@ -28,23 +28,29 @@ async function board() {
   return tab
 }
 
-/** Drags a card over a column with a real pointer, in steps, as a hand does, until the page says that it is there. */
-async function drag(page, title, from, to) {
-  const says = (words) => page.getByRole('status').filter({ hasText: words }).first().waitFor({ state: 'attached' })
-  const [a, b] = [await column(page, from).getByRole('article').filter({ hasText: title }).boundingBox(), await column(page, to).boundingBox()]
+const says = (page, words) => page.getByRole('status').filter({ hasText: words }).first().waitFor({ state: 'attached' })
+
+/** Lifts a card with a real pointer and answers the middle of the column it is to go to. */
+async function lift(page, title, from, to) {
+  const card = column(page, from).getByRole('article').filter({ hasText: title })
+  await card.waitFor()
+  const [a, b] = [await card.boundingBox(), await column(page, to).boundingBox()]
   await page.mouse.move(a.x + a.width / 2, a.y + 12)
   await page.mouse.down()
   await page.mouse.move(a.x + a.width / 2 + 12, a.y + 20, { steps: 3 })
-  await says(new RegExp(`Lifted ${title}|${title} is over`))
-  await page.mouse.move(b.x + b.width / 2, b.y + 90, { steps: 12 })
-  await says(`${title} is over ${to}`)
+  await says(page, new RegExp(`Lifted ${title}|${title} is over`))
+  return [b.x + b.width / 2, b.y + 90]
+}
+
+/** Carries a card over a column in steps, as a hand does, until the page says that it is there. */
+async function drag(page, title, from, to) {
+  await page.mouse.move(...await lift(page, title, from, to), { steps: 12 })
+  await says(page, `${title} is over ${to}`)
 }
 
 test('a card is dragged by mouse; a refused move goes back with its reason', { timeout: 120_000 }, async () => {
   const task = await add('Carry me')
   const { page, context, troubles } = await board()
-  const card = page.getByRole('article').filter({ hasText: 'Carry me' })
-  await card.waitFor()
   await drag(page, 'Carry me', 'Backlog', 'Todo')
   await shoot(page, 'flow-drag')
   await page.mouse.up()
@@ -57,6 +63,18 @@ test('a card is dragged by mouse; a refused move goes back with its reason', { t
   await page.getByText(/It cannot go to In review:/).waitFor()
   await column(page, 'Todo').getByRole('link', { name: 'Carry me' }).waitFor()
   assert.equal((await server.api(`/tasks/${task.id}`)).status, 'todo')
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+test('a card that is let go in one quick stroke lands under the pointer', { timeout: 120_000 }, async () => {
+  const task = await add('Flick me')
+  const { page, context, troubles } = await board()
+  const there = await lift(page, 'Flick me', 'Backlog', 'Todo')
+  // The page has no time to draw the card over its new column before it is let go.
+  await Promise.all([page.mouse.move(...there), page.mouse.up()])
+  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/tasks/${id}`)).json()).status === 'todo', task.id)
+  await column(page, 'Todo').getByRole('link', { name: 'Flick me' }).waitFor()
   assert.deepEqual(troubles, [])
   await context.close()
 })

@@ -22,8 +22,12 @@ export class Server {
   #process
   #log = ''
 
-  static async start() {
+  #env
+
+  /** Starts a server; env is added to its environment. */
+  static async start(env = {}) {
     const server = new Server()
+    server.#env = env
     server.data = mkdtempSync(join(tmpdir(), 'squad-browser-'))
     server.port = await freePort()
     server.url = `http://127.0.0.1:${server.port}`
@@ -37,7 +41,7 @@ export class Server {
     const bin = process.env.SQUAD_BIN
     if (!bin) throw new Error('SQUAD_BIN names no binary: make build, then SQUAD_BIN=$PWD/bin/squad')
     this.#log = ''
-    const child = spawn(bin, ['up', '--listen', `127.0.0.1:${this.port}`, '--data', this.data], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, SQUAD_LOG_LEVEL: 'info' } })
+    const child = spawn(bin, ['up', '--listen', `127.0.0.1:${this.port}`, '--data', this.data], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, SQUAD_LOG_LEVEL: 'info', ...this.#env } })
     this.#process = child
     const take = (chunk) => { this.#log = (this.#log + chunk).slice(-200_000) }
     child.stdout.on('data', take)

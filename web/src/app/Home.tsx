@@ -8,16 +8,18 @@ import { Button } from '@/ui/Button'
 import { Field, Input } from '@/ui/Field'
 import { Spinner } from '@/ui/Spinner'
 import { Empty, ErrorState } from '@/ui/States'
+import { useAdministers } from './may'
 import { lastSquad } from './squadChoice'
 
 /** Goes to the squad that was open last, or makes the first one. */
 export function Home() {
+  const administers = useAdministers()
   const squads = useQuery(squadsQuery)
   if (squads.isPending) return <div className="flex h-full items-center justify-center"><Spinner label="Loading…" /></div>
   if (squads.isError) return <ErrorState error={squads.error} what="Your squads" retry={() => void squads.refetch()} />
   const open = squads.data.find((squad) => squad.id === lastSquad()) ?? squads.data[0]
   if (open) return <Navigate to="/squads/$squadId/board" params={{ squadId: open.id }} replace />
-  return <FirstSquad />
+  return administers ? <FirstSquad /> : <Empty icon={<Users aria-hidden />} title="No squad is yours to see yet">Ask an administrator for a place in one; it appears here when you open the page again.</Empty>
 }
 
 function FirstSquad() {

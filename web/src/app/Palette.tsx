@@ -3,6 +3,7 @@ import { useNavigate, useParams } from '@tanstack/react-router'
 import { CornerDownLeft, Search } from 'lucide-react'
 import { Dialog } from 'radix-ui'
 import { type KeyboardEvent, useEffect, useId, useState, useSyncExternalStore } from 'react'
+import { leave } from '@/api/me'
 import { membersQuery, squadsQuery } from '@/api/squads'
 import { tasksQuery } from '@/api/tasks'
 import { cx } from '@/ui/cx'
@@ -67,6 +68,7 @@ function useCommands(): Command[] {
     { group: 'Look', name: 'Dark theme', run: () => setTheme('dark') },
     { group: 'Look', name: 'Light theme', run: () => setTheme('light') },
     { group: 'Look', name: 'Follow the system theme', run: () => setTheme('system') },
+    { group: 'Account', name: 'Sign out', run: () => void leave() },
   )
   return commands
 }

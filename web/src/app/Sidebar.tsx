@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Activity, Bot, Box, ChartNoAxesColumn, ChevronsUpDown, Kanban, LogOut, Monitor, Moon, Search, Settings2, Sun } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useSyncExternalStore } from 'react'
-import { signOut } from '@/api/me'
+import { leave } from '@/api/me'
 import { squadsQuery } from '@/api/squads'
 import type { User } from '@/api/types'
 import { LiveBadge } from '@/live/LiveBadge'
@@ -81,10 +81,6 @@ const THEMES: { value: 'system' | 'light' | 'dark'; label: string; icon: ReactNo
 
 function Account({ me }: { me: User }) {
   const theme = useSyncExternalStore(subscribeTheme, readTheme)
-  const leave = async () => {
-    await signOut()
-    location.assign('/sign-in')
-  }
   return (
     <Menu
       align="start"

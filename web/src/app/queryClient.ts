@@ -10,6 +10,7 @@ export const queryClient: QueryClient = new QueryClient({
   mutationCache: new MutationCache({
     onError: (error, _variables, _context, mutation) => {
       endSession(error)
+      if (error instanceof Problem && error.status === 403) void queryClient.invalidateQueries({ queryKey: keys.me }) // a role was taken away meanwhile
       if (mutation.meta?.quiet) return
       say(String(mutation.meta?.failed ?? 'That did not work'), 'danger', wordsOf(error))
     },

@@ -4,15 +4,15 @@ import { memo, useMemo } from 'react'
 import { cx } from '@/ui/cx'
 import { Card, type CardProps } from './Card'
 
-interface Props extends CardProps { selected: boolean; selecting: boolean; onSelect: (id: string) => void; mark: 'above' | 'below' | undefined }
+interface Props extends CardProps { selected: boolean; selecting: boolean; onSelect: ((id: string) => void) | undefined; mark: 'above' | 'below' | undefined }
 
-/** A card that can be lifted: by its whole face with a pointer, by its grip with the keyboard. */
+/** A card that can be lifted: by its whole face with a pointer, by its grip with the keyboard. Without onSelect it is only read. */
 export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect, mark, ...card }: Props) {
   const { id, title } = card.task
-  const drag = useDraggable({ id })
+  const drag = useDraggable({ id, disabled: !onSelect })
   const drop = useDroppable({ id })
   const { setActivatorNodeRef, attributes } = drag
-  const corner = useMemo(() => (
+  const corner = useMemo(() => onSelect && (
     <>
       <button
         type="button" role="checkbox" aria-checked={selected} aria-label={`Select ${title}`} onClick={() => onSelect(id)} onPointerDown={(event) => event.stopPropagation()}
@@ -30,7 +30,7 @@ export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect
   ), [selected, selecting, title, id, onSelect, setActivatorNodeRef, attributes])
   return (
     <div
-      ref={(node) => { drag.setNodeRef(node); drop.setNodeRef(node) }} {...drag.listeners}
+      ref={(node) => { drag.setNodeRef(node); drop.setNodeRef(node) }} {...drag.listeners} data-card={id}
       className={cx('relative touch-manipulation', drag.isDragging && 'opacity-35')}
     >
       {mark && <span aria-hidden className={cx('absolute inset-x-1 z-20 h-0.5 rounded-full bg-accent', mark === 'above' ? '-top-[5px]' : '-bottom-[5px]')} />}

@@ -4,6 +4,7 @@ import { Plus } from 'lucide-react'
 import { useCallback, useMemo, useRef, useState } from 'react'
 import { useSearch } from '@tanstack/react-router'
 import { Header } from '@/app/Header'
+import { useMay } from '@/app/may'
 import { useSquad } from '@/app/SquadContext'
 import { Button } from '@/ui/Button'
 import { ErrorState, Skeleton } from '@/ui/States'
@@ -30,6 +31,7 @@ export function BoardPage() {
   const [adding, setAdding] = useState<'backlog' | 'todo'>()
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const move = useMove(squad.id)
+  const may = useMay(squad.id, 'member')
 
   const tasks = board.tasks.data
   const columns = useMemo(() => columnsOf((tasks ?? []).filter((task) => matches(task, filter))), [tasks, filter])
@@ -45,7 +47,7 @@ export function BoardPage() {
     <>
       <Header title="Board" about={tasks && <Pulse working={board.working} waiting={board.waiting} />}>
         <Filters filter={filter} members={board.members} repositories={board.repositories} labels={labels} onChange={(next) => void navigate({ search: next, replace: true })} />
-        <Button look="primary" onClick={() => setAdding('todo')}><Plus aria-hidden className="size-4" />New task</Button>
+        {may && <Button look="primary" onClick={() => setAdding('todo')}><Plus aria-hidden className="size-4" />New task</Button>}
       </Header>
       {board.tasks.isError && !tasks ? <ErrorState error={board.tasks.error} what="The board" retry={() => void board.tasks.refetch()} /> : (
         <DndContext sensors={drag.sensors} collisionDetection={nearestCard} measuring={{ droppable: { strategy: MeasuringStrategy.WhileDragging } }} accessibility={announcements(board.taskById)} {...drag.handlers}>
@@ -53,16 +55,17 @@ export function BoardPage() {
           <div ref={scroller} className="flex min-h-0 flex-1 snap-x snap-mandatory gap-3 overflow-x-auto p-3 sm:snap-none sm:px-4">
             {!tasks ? <BoardSkeleton /> : COLUMNS.map(({ status, name }) => (
               <Column
-                key={status} status={status} name={name} tasks={columns[status]} cardOf={board.cardOf} selected={selected} onSelect={toggle}
-                onAdd={status === 'backlog' || status === 'todo' ? setAdding : undefined}
+                key={status} status={status} name={name} tasks={columns[status]} cardOf={board.cardOf} selected={selected} onSelect={may ? toggle : undefined}
+                onAdd={may && (status === 'backlog' || status === 'todo') ? setAdding : undefined}
                 landing={drag.landing?.status === status ? (drag.landing.card ?? 'here') : undefined}
               />
             ))}
           </div>
-          <DragOverlay dropAnimation={{ duration: 140, easing: 'ease-out' }}>{drag.lifted && <Card {...board.cardOf(drag.lifted)} lifted />}</DragOverlay>
+          {/* While it flies to its place the card must not catch the next grip. */}
+          <DragOverlay className="pointer-events-none" dropAnimation={{ duration: 140, easing: 'ease-out' }}>{drag.lifted && <Card {...board.cardOf(drag.lifted)} lifted />}</DragOverlay>
         </DndContext>
       )}
-      <QuickAdd squad={squad.id} repositories={board.repositories} />
+      {may && <QuickAdd squad={squad.id} repositories={board.repositories} />}
       <BulkBar squad={squad.id} ids={[...selected]} members={board.members} onDone={() => setSelected(new Set())} />
       {adding && <NewTaskDialog squad={squad.id} status={adding} members={board.members} repositories={board.repositories} tasks={tasks ?? []} onClose={() => setAdding(undefined)} />}
     </>

@@ -14,7 +14,8 @@ interface Props {
   tasks: Task[]
   cardOf: (task: Task) => CardProps
   selected: ReadonlySet<string>
-  onSelect: (id: string) => void
+  /** Given where cards may be chosen and moved. */
+  onSelect: ((id: string) => void) | undefined
   /** Given where a task may be added. */
   onAdd?: ((status: 'backlog' | 'todo') => void) | undefined
   /** The card at which a dragged one would land. */

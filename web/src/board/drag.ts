@@ -1,5 +1,6 @@
 // Where a dragged card would land, by mouse, finger or keyboard.
 import { type CollisionDetection, KeyboardCode, type KeyboardCoordinateGetter, type UniqueIdentifier } from '@dnd-kit/core'
+import type { TaskStatus } from '@/api/types'
 import { COLUMNS } from './order'
 
 export const columnId = (status: string) => `column:${status}`
@@ -7,6 +8,36 @@ export const isColumn = (id: UniqueIdentifier) => String(id).startsWith('column:
 
 interface Box { left: number; top: number; width: number; height: number }
 const middle = (box: Box) => ({ x: box.left + box.width / 2, y: box.top + box.height / 2 })
+
+export interface Point { x: number; y: number }
+export interface Landing { status: TaskStatus; card?: { id: string; side: 'above' | 'below' } }
+
+/** Where a mouse or a finger is; undefined for keys. */
+export function pointOf(event: Event): Point | undefined {
+  if (event instanceof MouseEvent) return { x: event.clientX, y: event.clientY }
+  const touch = 'touches' in event && event instanceof TouchEvent ? event.touches[0] : undefined
+  return touch && { x: touch.clientX, y: touch.clientY }
+}
+
+const nearest = <T extends Element>(elements: Iterable<T>, far: (box: DOMRect) => number): T | undefined => {
+  let best: { element: T; far: number } | undefined
+  for (const element of elements) {
+    const found = far(element.getBoundingClientRect())
+    if (!best || found < best.far) best = { element, far: found }
+  }
+  return best?.element
+}
+
+/** Where a card that is let go at a point lands, by what the page shows there. */
+export function landingAt({ x, y }: Point, moving: string): Landing | undefined {
+  const column = nearest(document.querySelectorAll<HTMLElement>('[data-column]'), (box) => Math.abs(middle(box).x - x))
+  const status = COLUMNS.find((each) => each.status === column?.dataset.column)?.status
+  if (!column || !status) return undefined
+  const others = [...column.querySelectorAll<HTMLElement>('[data-card]')].filter((each) => each.dataset.card !== moving)
+  const card = nearest(others, (box) => Math.abs(middle(box).y - y))
+  if (!card?.dataset.card) return { status }
+  return { status, card: { id: card.dataset.card, side: y > middle(card.getBoundingClientRect()).y ? 'below' : 'above' } }
+}
 
 /** The nearest card of the column under the point; the column itself when it is empty. */
 export const nearestCard: CollisionDetection = ({ droppableContainers, droppableRects, collisionRect, pointerCoordinates, active }) => {

@@ -1,13 +1,15 @@
 import { type DragEndEvent, type DragMoveEvent, KeyboardSensor, MouseSensor, TouchSensor, useSensor, useSensors } from '@dnd-kit/core'
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import type { Task, TaskStatus } from '@/api/types'
-import { isColumn, stepByKey } from './drag'
+import { isColumn, landingAt, type Landing, type Point, pointOf, stepByKey } from './drag'
 import { type Columns, placeAt } from './order'
 import type { Move } from './useMove'
 
-export interface Landing { status: TaskStatus; card?: { id: string; side: 'above' | 'below' } }
-
-/** The drag of one card: where it would land now, and the move when it is let go. */
+/**
+ * The drag of one card: where it would land now, and the move when it is let go.
+ * What the last render found under the card is behind a quick hand, so the pointer
+ * decides; a card carried by keys has none.
+ */
 export function useDragBoard(columns: Columns, taskById: Map<string, Task>, onMove: (move: Move) => void) {
   const [lifted, setLifted] = useState<Task>()
   const [landing, setLanding] = useState<Landing>()
@@ -16,17 +18,26 @@ export function useDragBoard(columns: Columns, taskById: Map<string, Task>, onMo
     useSensor(TouchSensor, { activationConstraint: { delay: 220, tolerance: 8 } }),
     useSensor(KeyboardSensor, { coordinateGetter: stepByKey }),
   )
+  const point = useRef<Point>(undefined)
+  useEffect(() => {
+    const see = (event: Event) => { point.current = pointOf(event) }
+    const kinds = ['mousedown', 'mousemove', 'mouseup', 'touchstart', 'touchmove']
+    for (const kind of kinds) addEventListener(kind, see, { capture: true, passive: true })
+    return () => { for (const kind of kinds) removeEventListener(kind, see, { capture: true }) }
+  }, [])
+  const landingOf = ({ activatorEvent, active, over }: DragMoveEvent) =>
+    activatorEvent instanceof KeyboardEvent || !point.current ? landingOver(over, active.rect.current.translated, taskById) : landingAt(point.current, String(active.id))
   const clear = () => {
     setLifted(undefined)
     setLanding(undefined)
   }
-  const follow = ({ over, active }: DragMoveEvent) => {
-    const next = landingOf(over, active.rect.current.translated, taskById)
+  const follow = (event: DragMoveEvent) => {
+    const next = landingOf(event)
     setLanding((old) => (old?.status === next?.status && old?.card?.id === next?.card?.id && old?.card?.side === next?.card?.side ? old : next))
   }
-  const drop = ({ active, over }: DragEndEvent) => {
-    const task = taskById.get(String(active.id))
-    const at = landingOf(over, active.rect.current.translated, taskById)
+  const drop = (event: DragEndEvent) => {
+    const task = taskById.get(String(event.active.id))
+    const at = landingOf(event)
     clear()
     if (!task || !at) return
     const others = columns[at.status].filter((each) => each.id !== task.id)
@@ -49,7 +60,7 @@ export function useDragBoard(columns: Columns, taskById: Map<string, Task>, onMo
 type Over = DragMoveEvent['over']
 type Box = { top: number; height: number } | null
 
-export function landingOf(over: Over, moving: Box, taskById: Map<string, Task>): Landing | undefined {
+function landingOver(over: Over, moving: Box, taskById: Map<string, Task>): Landing | undefined {
   if (!over) return undefined
   const id = String(over.id)
   if (isColumn(id)) return { status: id.slice('column:'.length) as TaskStatus }

@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useCallback, useState } from 'react'
 import type { UsageRow } from '@/api/types'
 import { compact, usd } from '@/format/number'
 import { day } from '@/format/time'
@@ -11,20 +11,26 @@ const FOOT = 22
 /** Bars of our own: a chart library would weigh more than this page. */
 export function DayBars({ rows }: { rows: UsageRow[] }) {
   const [at, setAt] = useState<number>()
-  // The drawing is as wide as its letters need: half as wide on a phone.
-  const width = matchMedia('(min-width: 640px)').matches ? 800 : 400
+  const [width, setWidth] = useState(800)
+  const measure = useCallback((node: HTMLElement | null) => {
+    if (!node) return undefined
+    const watch = new ResizeObserver(() => setWidth(Math.max(240, node.clientWidth)))
+    watch.observe(node)
+    return () => watch.disconnect()
+  }, [])
   const every = Math.ceil(rows.length / (width / 58))
   const top = roundTop(Math.max(...rows.map((row) => row.cost_usd)))
   const step = (width - LEFT) / rows.length
   const y = (value: number) => HEIGHT - FOOT - (value / top) * (HEIGHT - FOOT - 8)
   const chosen = at === undefined ? undefined : rows[at]
   const total = rows.reduce((sum, row) => sum + row.cost_usd, 0)
+  if (total === 0) return <p className="py-6 text-center text-sm text-muted">Nothing was spent in this time.</p>
   return (
-    <figure>
+    <figure ref={measure}>
       <figcaption className="mb-2 min-h-5 text-sm text-muted">
         {chosen ? <><b className="font-medium text-ink">{day(chosen.key)}</b>: {usd(chosen.cost_usd)}, {compact(chosen.tokens_in + chosen.tokens_out)} tokens in {chosen.calls} calls</> : <>{usd(total)} in {rows.length} days</>}
       </figcaption>
-      <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={`Cost by day, ${usd(total)} in all`} className="w-full overflow-visible">
+      <svg width={width} height={HEIGHT} role="img" aria-label={`Cost by day, ${usd(total)} in all`} className="overflow-visible">
         {[0, 0.5, 1].map((share) => (
           <g key={share} className="text-faint">
             <line x1={LEFT} x2={width} y1={y(top * share)} y2={y(top * share)} className="stroke-line" />

@@ -4,6 +4,7 @@ import { conflictsQuery, membersQuery, repositoriesQuery } from '@/api/squads'
 import { gitOperationsQuery, insightsQuery, usageQuery } from '@/api/system'
 import { tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
+import { useAdministers } from '@/app/may'
 import { useSquad } from '@/app/SquadContext'
 import { compact, percent, usd } from '@/format/number'
 import { span } from '@/format/time'
@@ -24,7 +25,7 @@ export function InsightsPage() {
   const byTask = useQuery(usageQuery(squad.id, 'task', period))
   const members = useQuery(membersQuery(squad.id))
   const tasks = useQuery(tasksQuery(squad.id))
-  const git = useQuery(gitOperationsQuery)
+  const git = useQuery({ ...gitOperationsQuery, enabled: useAdministers() })
   const repositories = useQuery(repositoriesQuery(squad.id))
   const conflicts = useQuery(conflictsQuery(squad.id, (repositories.data ?? []).map((each) => each.id)))
   const f = figures.data

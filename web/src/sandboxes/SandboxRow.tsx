@@ -4,6 +4,7 @@ import { Ellipsis, ExternalLink, GitFork, Pause, Play, SquareTerminal, Trash2 } 
 import { lazy, Suspense, useState } from 'react'
 import { samplesQuery } from '@/api/sandboxes'
 import type { Member, Sandbox, Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { SANDBOX_WORDS } from '@/board/steps'
 import { bytes, usd } from '@/format/number'
 import { span } from '@/format/time'
@@ -24,11 +25,12 @@ const TONES: Record<Sandbox['status'], Tone> = { created: 'info', running: 'ok',
 export function SandboxRow({ sandbox, member, task, foreign }: { sandbox: Sandbox; member: Member | undefined; task: Task | undefined; foreign: string | undefined }) {
   const verbs = useSandboxVerbs(sandbox)
   const [open, setOpen] = useState<'shell' | 'port'>()
+  const may = useMay(sandbox.squad_id ?? '', 'member')
   const alive = sandbox.status === 'running' || sandbox.status === 'paused'
   return (
     <li className="flex flex-wrap items-center gap-x-5 gap-y-2 p-3 sm:px-4">
       <Badge tone={TONES[sandbox.status]} className="w-20 justify-center">{SANDBOX_WORDS[sandbox.status]}</Badge>
-      <div className="min-w-0 flex-1 basis-60">
+      <div className="min-w-0 flex-1 basis-60 max-sm:order-1 max-sm:basis-full">
         <p className="flex items-center gap-2 truncate text-sm font-medium">
           {member && <Avatar id={member.id} name={member.name} hidden />}
           {sandbox.pooled ? 'Waits in the warm pool' : (member?.name ?? foreign ?? 'Nobody’s')}
@@ -39,14 +41,14 @@ export function SandboxRow({ sandbox, member, task, foreign }: { sandbox: Sandbo
         </p>
         {sandbox.error && <p className="text-xs break-words text-danger">{sandbox.error}</p>}
       </div>
-      {sandbox.status === 'running' && <Load id={sandbox.id} memory={sandbox.memory_mb} />}
-      <dl className="grid w-28 grid-cols-2 gap-3 text-right text-xs">
+      {may && sandbox.status === 'running' && <Load id={sandbox.id} memory={sandbox.memory_mb} />}
+      <dl className="grid w-28 grid-cols-2 gap-3 text-right text-xs max-sm:order-2 max-sm:ml-auto">
         <div><dt className="text-faint">age</dt><dd><Time at={sandbox.created_at} short /></dd></div>
         <div><dt className="text-faint">cost</dt><dd className="tabular">{usd(sandbox.cost_usd)}</dd></div>
       </dl>
-      {alive && (
+      {may && alive && (
         <Menu
-          trigger={<Button look="quiet" size="icon" aria-label="What to do with this sandbox"><Ellipsis aria-hidden className="size-4" /></Button>}
+          trigger={<Button look="quiet" size="icon" className="max-sm:ml-auto" aria-label="What to do with this sandbox"><Ellipsis aria-hidden className="size-4" /></Button>}
           items={[
             { label: 'Open a shell', icon: <SquareTerminal aria-hidden />, onSelect: () => setOpen('shell') },
             { label: 'Open a port', icon: <ExternalLink aria-hidden />, onSelect: () => setOpen('port') },
@@ -70,7 +72,7 @@ function Load({ id, memory }: { id: string; memory: number }) {
   const last = samples.data?.at(-1)
   if (!last || !samples.data) return <span className="w-44 text-xs text-faint">{samples.isError ? 'no measurements' : ''}</span>
   return (
-    <div className="flex gap-4 text-xs text-muted">
+    <div className="flex gap-4 text-xs text-muted max-sm:order-2">
       <span className="flex flex-col gap-0.5"><Sparkline values={samples.data.map((each) => each.cpu_pct)} max={100} width={72} label={`CPU, now ${Math.round(last.cpu_pct)} percent`} /><span className="tabular">{Math.round(last.cpu_pct)}% CPU</span></span>
       <span className="flex flex-col gap-0.5"><Sparkline values={samples.data.map((each) => each.memory_mb)} max={memory} width={72} label={`Memory, now ${last.memory_mb} megabytes`} /><span className="tabular">{last.memory_mb} MB</span></span>
     </div>

@@ -5,6 +5,7 @@ import { allSandboxesQuery, poolQuery } from '@/api/sandboxes'
 import { membersQuery, repositoriesQuery, squadsQuery } from '@/api/squads'
 import { tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
+import { useMay } from '@/app/may'
 import { useSquad } from '@/app/SquadContext'
 import { count, percent, usd } from '@/format/number'
 import { Button } from '@/ui/Button'
@@ -23,6 +24,7 @@ export function SandboxesPage() {
   const squads = useQuery(squadsQuery)
   const [shown, setShown] = useState<Shown>('live')
   const [adding, setAdding] = useState(false)
+  const may = useMay(squad.id, 'member')
   const all = (sandboxes.data ?? []).toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
   const live = all.filter((each) => each.status === 'running' || each.status === 'paused' || each.status === 'created')
   const lost = all.filter((each) => each.status === 'error')
@@ -31,7 +33,7 @@ export function SandboxesPage() {
     <>
       <Header title="Sandboxes" about={sandboxes.data && `${count(live.length, 'sandbox', 'sandboxes')} alive, ${usd(live.reduce((sum, each) => sum + each.cost_usd, 0))}`}>
         <Segmented label="Which sandboxes" value={shown} onChange={setShown} options={[{ value: 'live', label: `Alive ${live.length}` }, { value: 'lost', label: `Lost ${lost.length}` }, { value: 'all', label: 'All' }]} />
-        <Button look="primary" onClick={() => setAdding(true)}><Plus aria-hidden className="size-4" />New sandbox</Button>
+        {may && <Button look="primary" onClick={() => setAdding(true)}><Plus aria-hidden className="size-4" />New sandbox</Button>}
       </Header>
       <div className="min-h-0 flex-1 space-y-4 overflow-y-auto p-4 sm:p-5">
         <Pools />

@@ -6,6 +6,7 @@ import { meQuery } from '@/api/me'
 import { peopleQuery, putPerson, removePerson } from '@/api/squads'
 import { signInLink } from '@/api/system'
 import type { SignInLink, SquadUser } from '@/api/types'
+import { useMay } from '@/app/may'
 import { Avatar } from '@/ui/Avatar'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
@@ -23,6 +24,7 @@ export function People({ squad }: { squad: string }) {
   const me = useQuery(meQuery)
   const cache = useQueryClient()
   const confirm = useConfirm()
+  const may = useMay(squad, 'admin')
   const [adding, setAdding] = useState(false)
   const [link, setLink] = useState<SignInLink>()
   const again = () => cache.invalidateQueries({ queryKey: keys.people(squad) })
@@ -33,7 +35,7 @@ export function People({ squad }: { squad: string }) {
     if (await confirm({ title: `Take ${each.name} out of the squad?`, lost: 'They no longer see its board, agents and repositories. What they did stays.', verb: 'Take out' })) remove.mutate(each.user_id)
   }
   return (
-    <Section title="People" about={MAY} action={<Button look="primary" onClick={() => setAdding(true)}><Plus aria-hidden className="size-4" />Add a person</Button>}>
+    <Section title="People" about={MAY} action={may && <Button look="primary" onClick={() => setAdding(true)}><Plus aria-hidden className="size-4" />Add a person</Button>}>
       {people.isPending && <Rows what="the people" />}
       {people.isError && !people.data && <ErrorState error={people.error} what="The people" retry={() => void people.refetch()} />}
       {people.data?.length === 0 && <Empty icon={<UserRound aria-hidden />} title="Nobody has a place here yet">Administrators of the installation see every squad; others need a role.</Empty>}
@@ -42,9 +44,9 @@ export function People({ squad }: { squad: string }) {
           <li key={each.user_id} className="flex items-center gap-3 p-3 sm:px-4">
             <Avatar id={each.user_id} name={each.name ?? '?'} size={32} hidden />
             <p className="flex min-w-0 flex-1 items-center gap-2 truncate text-sm font-medium">{each.name}{each.user_id === me.data?.id && <Badge tone="accent">you</Badge>}</p>
-            <div className="w-36"><Select aria-label={`Role of ${each.name}`} value={each.role} onChange={(event) => change.mutate({ ...each, role: event.target.value as SquadUser['role'] })}>{Object.entries(ROLES).map(([role, name]) => <option key={role} value={role}>{name}</option>)}</Select></div>
+            <div className="w-36"><Select aria-label={`Role of ${each.name}`} disabled={!may} value={each.role} onChange={(event) => change.mutate({ ...each, role: event.target.value as SquadUser['role'] })}>{Object.entries(ROLES).map(([role, name]) => <option key={role} value={role}>{name}</option>)}</Select></div>
             {me.data?.admin && <Button look="quiet" size="icon" aria-label={`Make a sign-in link for ${each.name}`} busy={invite.isPending && invite.variables === each.user_id} onClick={() => invite.mutate(each.user_id)}><Link2 aria-hidden className="size-4" /></Button>}
-            <Button look="quiet" size="icon" aria-label={`Take ${each.name} out`} onClick={() => void ask(each)}><X aria-hidden className="size-4" /></Button>
+            {may && <Button look="quiet" size="icon" aria-label={`Take ${each.name} out`} onClick={() => void ask(each)}><X aria-hidden className="size-4" /></Button>}
           </li>
         ))}
       </List>

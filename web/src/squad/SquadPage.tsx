@@ -1,7 +1,9 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Bot, Boxes, FolderGit2, KeyRound, SlidersHorizontal, Users } from 'lucide-react'
 import { Header } from '@/app/Header'
+import { useMay } from '@/app/may'
 import { useSquad } from '@/app/SquadContext'
+import { Empty } from '@/ui/States'
 import { TabBar, TabPanel, TabsRoot } from '@/ui/Tabs'
 import { Credentials } from './Credentials'
 import { Members } from './Members'
@@ -16,6 +18,7 @@ export function SquadPage() {
   const squad = useSquad()
   const { tab = 'members' } = useSearch({ from: '/frame/squads/$squadId/settings' })
   const navigate = useNavigate({ from: '/squads/$squadId/settings' })
+  const may = useMay(squad.id, 'admin')
   return (
     <>
       <Header title={squad.name} about={squad.description || 'Who works here, on what, and within which limits'} />
@@ -26,7 +29,7 @@ export function SquadPage() {
             { value: 'members', label: 'Members', icon: <Bot aria-hidden /> },
             { value: 'people', label: 'People', icon: <Users aria-hidden /> },
             { value: 'repositories', label: 'Repositories', icon: <FolderGit2 aria-hidden /> },
-            { value: 'credentials', label: 'Credentials', icon: <KeyRound aria-hidden /> },
+            ...(may ? [{ value: 'credentials', label: 'Credentials', icon: <KeyRound aria-hidden /> }] : []),
             { value: 'policy', label: 'Budget and policy', icon: <SlidersHorizontal aria-hidden /> },
             { value: 'templates', label: 'Templates', icon: <Boxes aria-hidden /> },
           ]}
@@ -34,7 +37,7 @@ export function SquadPage() {
         <TabPanel value="members" className={PANEL}><Members squad={squad.id} /></TabPanel>
         <TabPanel value="people" className={PANEL}><People squad={squad.id} /></TabPanel>
         <TabPanel value="repositories" className={PANEL}><Repositories squad={squad.id} /></TabPanel>
-        <TabPanel value="credentials" className={PANEL}><Credentials squad={squad.id} /></TabPanel>
+        <TabPanel value="credentials" className={PANEL}>{may ? <Credentials squad={squad.id} /> : <Empty icon={<KeyRound aria-hidden />} title="For administrators of the squad">Only they see which credentials there are.</Empty>}</TabPanel>
         <TabPanel value="policy" className={PANEL}><Policy key={squad.id} squad={squad} /></TabPanel>
         <TabPanel value="templates" className={PANEL}><Templates /></TabPanel>
       </TabsRoot>

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { keys } from '@/api/keys'
 import { deleteTemplate, templatesQuery } from '@/api/system'
 import type { Template } from '@/api/types'
+import { useAdministers } from '@/app/may'
 import { bytes } from '@/format/number'
 import { Badge, type Tone } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
@@ -20,13 +21,14 @@ export function Templates() {
   const templates = useQuery(templatesQuery)
   const cache = useQueryClient()
   const confirm = useConfirm()
+  const may = useAdministers()
   const [building, setBuilding] = useState<{ name: string }>()
   const remove = useMutation({ mutationFn: (each: Template) => deleteTemplate(each.id), meta: { failed: 'The template was not deleted' }, onSuccess: () => cache.invalidateQueries({ queryKey: keys.templates }) })
   const ask = async (each: Template) => {
     if (await confirm({ title: `Delete ${each.name}?`, lost: 'Its image is removed; new sandboxes cannot start from it. Those that run go on.', verb: 'Delete' })) remove.mutate(each)
   }
   return (
-    <Section title="Templates" about="What a sandbox begins with. “base” is always there and needs no download; others are built from it or from an OCI image." action={<Button look="primary" onClick={() => setBuilding({ name: '' })}><Plus aria-hidden className="size-4" />Build a template</Button>}>
+    <Section title="Templates" about="What a sandbox begins with. “base” is always there and needs no download; others are built from it or from an OCI image." action={may && <Button look="primary" onClick={() => setBuilding({ name: '' })}><Plus aria-hidden className="size-4" />Build a template</Button>}>
       {templates.isPending && <Rows what="the templates" />}
       {templates.isError && !templates.data && <ErrorState error={templates.error} what="The templates" retry={() => void templates.refetch()} />}
       {templates.data?.length === 0 && <Empty icon={<Boxes aria-hidden />} title="No sandboxes run on this machine">Templates of E2B are made with its own tools; name one under “Budget and policy”.</Empty>}
@@ -40,7 +42,7 @@ export function Templates() {
               {each.status === 'building' && each.detail && <p className="truncate font-mono text-xs text-muted" role="status">{each.detail}</p>}
               {each.error && <p className="text-xs break-words text-danger">{each.error}</p>}
             </div>
-            {each.source !== 'host' && (
+            {may && each.source !== 'host' && (
               <>
                 <span className="text-xs text-faint max-sm:hidden"><Time at={each.updated_at} /></span>
                 <Button look="quiet" size="icon" aria-label={`Build ${each.name} again`} disabled={each.status === 'building'} onClick={() => setBuilding({ name: each.name })}><RotateCw aria-hidden className="size-4" /></Button>

@@ -38,7 +38,7 @@ export function Changes({ task, pull }: { task: Task; pull: PullRequest | undefi
         <p className="text-sm"><b className="font-medium">{count(files.length, 'file')}</b> <span className="tabular text-ok">+{added}</span> <span className="tabular text-danger">−{removed}</span></p>
         {pull && <p className="font-mono text-xs text-muted">{pull.base} ← {pull.head}</p>}
         <div className="ml-auto flex flex-wrap items-center gap-2">
-          <Segmented label="How to show changes" value={mode} onChange={setChosen} options={[{ value: 'split', name: 'Side by side', label: <><Columns2 aria-hidden />Split</> }, { value: 'inline', name: 'Inline', label: <><Rows2 aria-hidden />Inline</> }]} />
+          <Segmented label="How to show changes" value={mode} onChange={setChosen} options={[{ value: 'split', name: 'Side by side', label: <><Columns2 aria-hidden /><span className="max-sm:hidden">Split</span></> }, { value: 'inline', name: 'Inline', label: <><Rows2 aria-hidden /><span className="max-sm:hidden">Inline</span></> }]} />
           {pull && <PullActions pull={pull} task={task} />}
         </div>
       </div>

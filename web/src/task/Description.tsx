@@ -1,6 +1,7 @@
 import { Pencil } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import type { Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { Button } from '@/ui/Button'
 import { Field, Input, Textarea } from '@/ui/Field'
 import { Prose } from '@/ui/Prose'
@@ -8,12 +9,13 @@ import { useTaskVerbs } from './useTaskVerbs'
 
 export function Description({ task }: { task: Task }) {
   const [editing, setEditing] = useState(false)
+  const may = useMay(task.squad_id, 'member')
   if (editing) return <Editor task={task} onClose={() => setEditing(false)} />
   return (
     <section className="group">
       <div className="flex items-start gap-3">
         <h2 className="flex-1 text-xl font-semibold tracking-tight text-balance">{task.title}</h2>
-        <Button look="quiet" size="icon" aria-label="Edit title and description" onClick={() => setEditing(true)}><Pencil aria-hidden className="size-4" /></Button>
+        {may && <Button look="quiet" size="icon" aria-label="Edit title and description" onClick={() => setEditing(true)}><Pencil aria-hidden className="size-4" /></Button>}
       </div>
       <div className="mt-3">{task.description ? <Prose text={task.description} /> : <p className="text-muted">No description.</p>}</div>
     </section>

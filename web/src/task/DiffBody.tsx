@@ -2,6 +2,7 @@ import { DiffModeEnum, DiffView, SplitSide } from '@git-diff-view/react'
 import '@git-diff-view/react/styles/diff-view-pure.css'
 import { useMemo, useSyncExternalStore } from 'react'
 import type { FileDiff, PullRequest, ReviewComment } from '@/api/types'
+import { useMay } from '@/app/may'
 import { resolved, subscribeTheme } from '@/app/theme'
 import './diff.css'
 import { langOf } from './language'
@@ -12,6 +13,7 @@ interface Props { file: FileDiff; mode: 'split' | 'inline'; comments: ReviewComm
 
 export default function DiffBody({ file, mode, comments, pull, squad }: Props) {
   const theme = useSyncExternalStore(subscribeTheme, resolved)
+  const may = useMay(squad, 'member')
   const data = useMemo(() => {
     const old = file.old_path ?? file.path
     const lang = langOf(file.path)
@@ -32,7 +34,7 @@ export default function DiffBody({ file, mode, comments, pull, squad }: Props) {
         diffViewFontSize={12}
         diffViewHighlight
         diffViewWrap
-        diffViewAddWidget={pull?.state === 'open'}
+        diffViewAddWidget={may && pull?.state === 'open'}
         renderWidgetLine={({ side, lineNumber, onClose }) => (pull ? <LineForm pull={pull} squad={squad} path={file.path} line={lineNumber} side={side === SplitSide.old ? 'old' : 'new'} onClose={onClose} /> : null)}
         renderExtendLine={({ data: thread }) => <LineComments comments={thread} />}
       />

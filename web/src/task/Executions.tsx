@@ -15,6 +15,7 @@ import { cx } from '@/ui/cx'
 import { ErrorState, Rows } from '@/ui/States'
 import { Time } from '@/ui/Time'
 import { useNow } from '@/ui/useNow'
+import { plain } from './causes'
 import { Commits } from './Commits'
 import { Timeline } from './Timeline'
 import { EXECUTION_TONES } from './tones'
@@ -26,6 +27,7 @@ export function Executions({ task }: { task: Task }) {
   const members = useQuery(membersQuery(task.squad_id))
   const rows = (executions.data ?? []).toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
   const ways = waysOf(rows)
+  const forked = new Set(rows.filter((row) => row.lane).map((row) => row.attempt))
   return (
     <>
       {ways.length > 0 && !isDecided(ways) && <Ways task={task} ways={ways} />}
@@ -35,16 +37,16 @@ export function Executions({ task }: { task: Task }) {
         {executions.isError && !executions.data && <ErrorState error={executions.error} what="The executions" retry={() => void executions.refetch()} />}
         {executions.data?.length === 0 && <p className="rounded-lg border border-dashed p-6 text-center text-sm text-muted">Nobody has worked on this yet. Start it, or move its card to “In progress”.</p>}
         <ol className="space-y-3">
-          {rows.map((row, i) => <Row key={row.id} execution={row} member={members.data?.find((each) => each.id === row.member_id)} open={i === 0 && ways.length === 0} />)}
+          {rows.map((row, i) => <Row key={row.id} execution={row} way={forked.has(row.attempt) ? (row.lane ?? 0) + 1 : 0} member={members.data?.find((each) => each.id === row.member_id)} open={i === 0 && ways.length === 0} />)}
         </ol>
       </section>
     </>
   )
 }
 
-interface RowProps { execution: Execution; member: Member | undefined; open: boolean }
+interface RowProps { execution: Execution; way: number; member: Member | undefined; open: boolean }
 
-function Row({ execution, member, open: first }: RowProps) {
+function Row({ execution, way, member, open: first }: RowProps) {
   const [open, setOpen] = useState(first)
   const now = useNow()
   const took = execution.started_at ? span(Date.parse(execution.finished_at ?? new Date(now).toISOString()) - Date.parse(execution.started_at)) : ''
@@ -57,7 +59,7 @@ function Row({ execution, member, open: first }: RowProps) {
           <p className="flex flex-wrap items-center gap-x-2 text-sm">
             <b className="font-medium">{member?.name ?? 'Nobody yet'}</b>
             <Badge tone={EXECUTION_TONES[execution.status]}>{execution.status}</Badge>
-            <span className="text-muted">attempt {execution.attempt}{execution.lane ? `, way ${execution.lane + 1}` : ''}{execution.turn > 1 && `, turn ${execution.turn}`}</span>
+            <span className="text-muted">attempt {execution.attempt}{way > 0 && `, way ${way}`}{execution.turn > 1 && `, turn ${execution.turn}`}</span>
           </p>
           <p className="truncate text-xs text-muted">{live ? livenessWords(execution) : <Time at={execution.finished_at ?? execution.created_at} />}</p>
         </div>
@@ -69,7 +71,7 @@ function Row({ execution, member, open: first }: RowProps) {
         <Button look="quiet" size="icon" aria-expanded={open} aria-label={open ? 'Hide the timeline' : 'Show the timeline'} onClick={() => setOpen(!open)}><ChevronDown aria-hidden className={cx('size-4 transition-transform', open && 'rotate-180')} /></Button>
       </div>
       {live && <div className="px-3 pb-3"><StepBar execution={execution} named /></div>}
-      {execution.error && <p role="status" className="border-t bg-danger-soft px-3 py-2 text-sm break-words text-danger">{execution.error}</p>}
+      {execution.error && <p role="status" className="border-t bg-danger-soft px-3 py-2 text-sm break-words text-danger">{plain(execution.error)}</p>}
       {open && (
         <div className="grid gap-6 border-t bg-canvas p-4 md:grid-cols-2">
           <Timeline execution={execution} />

@@ -1,7 +1,8 @@
 import { Link } from '@tanstack/react-router'
-import { Check, CircleCheck, CircleDashed, CircleX, ExternalLink, GitMerge, GitPullRequest, GitPullRequestClosed, RefreshCw } from 'lucide-react'
+import { Check, CircleCheck, CircleDashed, CircleX, ExternalLink, GitMerge, GitPullRequest, GitPullRequestClosed, GitPullRequestDraft, RefreshCw } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import type { PullRequest, Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { Button } from '@/ui/Button'
 import { cx } from '@/ui/cx'
 import { useConfirm } from '@/ui/confirm'
@@ -10,12 +11,13 @@ import { usePullVerbs } from './usePullVerbs'
 
 const STATES = {
   open: { icon: GitPullRequest, tone: 'bg-ok-soft text-ok', name: 'Open' },
+  draft: { icon: GitPullRequestDraft, tone: 'bg-sunken text-muted', name: 'Draft' },
   merged: { icon: GitMerge, tone: 'bg-review-soft text-review', name: 'Merged' },
   closed: { icon: GitPullRequestClosed, tone: 'bg-danger-soft text-danger', name: 'Closed' },
 }
 
 export function PullPanel({ pull, task }: { pull: PullRequest; task: Task }) {
-  const state = STATES[pull.state]
+  const state = STATES[pull.state === 'open' && pull.draft ? 'draft' : pull.state]
   const Icon = state.icon
   return (
     <section aria-label="Pull request" className="rounded-lg border bg-surface shadow-card">
@@ -50,6 +52,7 @@ function Body({ text }: { text: string }) {
 function Facts({ pull }: { pull: PullRequest }) {
   if (pull.state !== 'open') return null
   const lines: [ReactNode, string][] = []
+  if (pull.draft) lines.push([<GitPullRequestDraft key="i" aria-hidden className="text-muted" />, 'A draft: it can be merged once it is marked as ready'])
   if (pull.checks === 'success') lines.push([<CircleCheck key="i" aria-hidden className="text-ok" />, 'All checks passed'])
   if (pull.checks === 'pending') lines.push([<CircleDashed key="i" aria-hidden className="animate-breathe text-warn" />, 'Checks are running'])
   if (pull.checks === 'failure') lines.push([<CircleX key="i" aria-hidden className="text-danger" />, 'A check failed; the agent gets it back as a new turn'])
@@ -63,18 +66,21 @@ function Facts({ pull }: { pull: PullRequest }) {
 
 export function PullActions({ pull, task }: { pull: PullRequest; task: Task }) {
   const verbs = usePullVerbs(task.squad_id, pull)
+  const may = useMay(task.squad_id, 'member')
   const confirm = useConfirm()
   const merge = async () => {
     const yes = await confirm({ title: `Merge into ${pull.base}?`, lost: `${pull.head} becomes part of ${pull.base}. The task is done, its sandbox is destroyed, and the branch goes unless the squad keeps branches.`, verb: 'Merge' })
     if (yes) verbs.merge.mutate()
   }
-  if (pull.state !== 'open') return pull.url && <ForgeLink url={pull.url} />
+  if (pull.state !== 'open' || !may) return <ForgeLink url={pull.url} />
   return (
     <>
-      <Button look="primary" busy={verbs.merge.isPending} disabled={pull.mergeable === 'conflict'} onClick={() => void merge()}><GitMerge aria-hidden className="size-4" />Merge</Button>
+      {pull.draft
+        ? <Button look="primary" busy={verbs.ready.isPending} onClick={() => verbs.ready.mutate()}><GitPullRequest aria-hidden className="size-4" />Ready for review</Button>
+        : <Button look="primary" busy={verbs.merge.isPending} disabled={pull.mergeable === 'conflict'} title={pull.mergeable === 'conflict' ? `It conflicts with ${pull.base}` : undefined} onClick={() => void merge()}><GitMerge aria-hidden className="size-4" />Merge</Button>}
       <Button busy={verbs.review.isPending} disabled={pull.review === 'approved'} onClick={() => verbs.review.mutate({ verdict: 'approve' })}><Check aria-hidden className="size-4" />{pull.review === 'approved' ? 'Approved' : 'Approve'}</Button>
       <Button look="quiet" size="icon" aria-label="Read the state from the forge again" busy={verbs.refresh.isPending} onClick={() => verbs.refresh.mutate()}><RefreshCw aria-hidden className="size-4" /></Button>
-      {pull.url && <ForgeLink url={pull.url} />}
+      <ForgeLink url={pull.url} />
     </>
   )
 }

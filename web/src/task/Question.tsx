@@ -5,6 +5,7 @@ import { keys } from '@/api/keys'
 import { membersQuery, messagesQuery } from '@/api/squads'
 import { nudgeTask } from '@/api/tasks'
 import type { Execution, Message, Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { upsert } from '@/live/reduce'
 import { Button } from '@/ui/Button'
 import { Textarea } from '@/ui/Field'
@@ -19,6 +20,7 @@ export function Question({ task, execution }: { task: Task; execution: Execution
   const members = useQuery(membersQuery(task.squad_id))
   const cache = useQueryClient()
   const [text, setText] = useState('')
+  const may = useMay(task.squad_id, 'member')
   const answer = useMutation({
     mutationFn: (body: string) => nudgeTask(task.id, body),
     meta: { failed: 'The answer was not sent' },
@@ -37,12 +39,12 @@ export function Question({ task, execution }: { task: Task; execution: Execution
   }
   return (
     <section aria-label={`${name} asks`} className="rounded-lg border border-warn/30 bg-warn-soft p-4 text-sm">
-      <p className="flex items-center gap-2 font-semibold text-warn"><MessageCircleQuestion aria-hidden className="size-4" />{name} asks and waits for you<span className="ml-auto text-xs font-normal text-muted"><Time at={question.created_at} /></span></p>
+      <p className="flex items-center gap-2 font-semibold text-warn"><MessageCircleQuestion aria-hidden className="size-4" />{name} asks and waits for {may ? 'you' : 'an answer'}<span className="ml-auto text-xs font-normal text-muted"><Time at={question.created_at} /></span></p>
       <div className="mt-1.5 text-ink"><Prose text={question.body} /></div>
-      <form onSubmit={submit} className="mt-3 flex items-end gap-2">
+      {may && <form onSubmit={submit} className="mt-3 flex items-end gap-2">
         <Textarea aria-label={`Answer ${name}`} rows={2} value={text} onChange={(event) => setText(event.target.value)} placeholder="Your answer…" />
         <Button type="submit" look="primary" disabled={!text.trim()} busy={answer.isPending}>Answer</Button>
-      </form>
+      </form>}
     </section>
   )
 }

@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { CircleAlert, Hourglass, OctagonX } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Execution, Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { Button } from '@/ui/Button'
 import { cx } from '@/ui/cx'
 import { type Cause, causeOf, type Remedy } from './causes'
@@ -18,6 +19,7 @@ export const BUDGET_FIELD = 'task-budget'
 /** Why a task does not move, and what can be done about it. */
 export function Trouble({ task, execution }: { task: Task; execution: Execution | undefined }) {
   const cause = causeOf(task, execution)
+  const may = useMay(task.squad_id, 'member')
   if (!cause) return null
   const { icon: Icon, frame, ink } = LOOKS[cause.tone]
   return (
@@ -27,7 +29,7 @@ export function Trouble({ task, execution }: { task: Task; execution: Execution 
         <p role="status" className={cx('font-semibold', ink)}>{cause.title}</p>
         {cause.detail && <p className="mt-0.5 break-words">{cause.detail}</p>}
         <p className="mt-0.5 text-muted">{cause.advice}</p>
-        <div className="mt-3 flex flex-wrap gap-2 empty:hidden">{cause.remedies.map((remedy) => <RemedyButton key={remedy} remedy={remedy} task={task} />)}</div>
+        {may && <div className="mt-3 flex flex-wrap gap-2 empty:hidden">{cause.remedies.map((remedy) => <RemedyButton key={remedy} remedy={remedy} task={task} />)}</div>}
       </div>
     </section>
   )
@@ -41,7 +43,7 @@ function RemedyButton({ remedy, task }: { remedy: Remedy; task: Task }) {
     case 'retry': return <Button size="sm" look="primary" busy={retry.isPending} onClick={() => retry.mutate('')}>Try again</Button>
     case 'budget': return <Button size="sm" onClick={() => document.getElementById(BUDGET_FIELD)?.querySelector('input')?.focus()}>Raise the budget</Button>
     case 'member-budget': return settings('members', 'Raise the member’s budget')
-    case 'squad-budget': return settings('policy', 'Raise the budget')
+    case 'squad-budget': return settings('policy', 'Raise the squad’s budget')
     case 'repository': return settings('repositories', 'Check the repository')
     case 'credentials': return settings('credentials', 'Credentials')
     case 'system': return <Way><Link to="/system">Ask the doctor</Link></Way>

@@ -6,6 +6,7 @@ import { eventsQuery } from '@/api/events'
 import { sandboxDiffQuery } from '@/api/sandboxes'
 import { membersQuery } from '@/api/squads'
 import type { Diff, Execution, Member, Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { StepBar } from '@/board/StepBar'
 import { livenessWords, pulseOf } from '@/board/steps'
 import { compact, count, usd } from '@/format/number'
@@ -43,7 +44,8 @@ function Way({ task, way, n, member }: { task: Task; way: Execution; n: number; 
   const events = useQuery(eventsQuery(way.id))
   const said = useMemo(() => workOf(events.data ?? []).items.findLast((item) => item.kind === 'message'), [events.data])
   const finished = way.status === 'waiting'
-  const diff = useQuery({ ...sandboxDiffQuery(way.sandbox_id ?? ''), enabled: finished && Boolean(way.sandbox_id) })
+  const may = useMay(task.squad_id, 'member')
+  const diff = useQuery({ ...sandboxDiffQuery(way.sandbox_id ?? ''), enabled: may && finished && Boolean(way.sandbox_id) })
   const [open, setOpen] = useState(false)
   const now = useNow()
   const { keep } = useTaskVerbs(task)
@@ -63,12 +65,12 @@ function Way({ task, way, n, member }: { task: Task; way: Execution; n: number; 
         {way.status === 'running' && <div><StepBar execution={way} /><p className="mt-1.5 truncate text-xs text-muted">{livenessWords(way)}</p></div>}
         {said?.kind === 'message' && <div className="line-clamp-6"><Prose text={said.text} /></div>}
         {way.error && <p className="text-xs break-words text-danger">{way.error}</p>}
-        {finished && <Stat diff={diff.data} pending={diff.isPending} onOpen={() => setOpen(true)} />}
+        {may && finished && <Stat diff={diff.data} pending={diff.isPending} onOpen={() => setOpen(true)} />}
         <p className="tabular mt-auto text-xs text-faint">{[way.started_at && span(Date.parse(way.finished_at ?? new Date(now).toISOString()) - Date.parse(way.started_at)), usd(way.model_cost_usd + way.sandbox_cost_usd), `${compact(way.tokens_in + way.tokens_out)} tokens`].filter(Boolean).join(' · ')}</p>
       </div>
       <div className="flex items-center gap-2 border-t p-2">
         {way.member_id && <Link to="/squads/$squadId/agents/$memberId" params={{ squadId: task.squad_id, memberId: way.member_id }} search={{ execution: way.id }} className="px-2 text-sm text-accent hover:underline">Watch</Link>}
-        <Button size="sm" look={finished ? 'primary' : 'plain'} className="ml-auto" disabled={!finished} title={finished ? undefined : 'It can be kept when its agent has finished'} busy={keep.isPending} onClick={() => void choose()}><Check aria-hidden className="size-3.5" />Keep this one</Button>
+        {may && <Button size="sm" look={finished ? 'primary' : 'plain'} className="ml-auto" disabled={!finished} title={finished ? undefined : 'It can be kept when its agent has finished'} busy={keep.isPending} onClick={() => void choose()}><Check aria-hidden className="size-3.5" />Keep this one</Button>}
       </div>
       <Dialog open={open} onOpenChange={setOpen} title={`What way ${n} changed`} wide>
         <Suspense fallback={<Rows what="the changes" />}><div className="space-y-4">{(diff.data?.files ?? []).map((file) => <FileChange key={file.path} file={file} mode="inline" comments={[]} squad={task.squad_id} />)}</div></Suspense>

@@ -19,6 +19,11 @@ test('a spent budget says whose, and how to raise it', () => {
   expect(squad?.remedies).toEqual(['squad-budget', 'retry'])
 })
 
+test('a spent budget that an agent tells in its own words is one all the same', () => {
+  const cause = causeOf(task({ flag: 'failed', cause: 'budget_reached: API Error: 403' }), run({ error_code: 'quota_exceeded' }))
+  expect(cause).toMatchObject({ title: 'A budget is spent', detail: 'API Error: 403', remedies: ['budget', 'squad-budget', 'retry'] })
+})
+
 test('every failure offers a way on', () => {
   for (const error_code of ['quota_exceeded', 'provider', 'unavailable', 'timeout', 'forbidden', 'unauthorized', 'not_found', 'invalid', 'rule_broken', 'internal', undefined]) {
     const cause = causeOf(task({ flag: 'failed', cause: 'because' }), run(error_code ? { error_code } : {}))

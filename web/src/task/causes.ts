@@ -13,6 +13,10 @@ export interface Cause {
 }
 
 const BUDGET = /budget of the (.+?) does not allow/i
+const MARK = /^budget_reached: /
+
+/** An error of the server without the mark that machines read. */
+export const plain = (error: string) => error.replace(MARK, '')
 
 /** Undefined while all is well. */
 export function causeOf(task: Task, execution: Execution | undefined): Cause | undefined {
@@ -23,7 +27,7 @@ export function causeOf(task: Task, execution: Execution | undefined): Cause | u
   return waiting(execution)
 }
 
-const detailOf = (task: Task) => (task.cause ? { detail: task.cause } : {})
+const detailOf = (task: Task) => (task.cause ? { detail: plain(task.cause) } : {})
 
 function failure(task: Task, execution: Execution | undefined): Cause {
   const detail = detailOf(task)
@@ -34,6 +38,7 @@ function failure(task: Task, execution: Execution | undefined): Cause {
     const where = scope.startsWith('task') ? 'budget' : scope.startsWith('member') ? 'member-budget' : 'squad-budget'
     return { tone: 'danger', title: scope === 'task' ? 'The budget of this task is spent' : `The budget of the ${scope} is spent`, ...detail, advice: 'Raise it, then try again; the agent goes on from its last checkpoint.', remedies: [where, 'retry'] }
   }
+  if (MARK.test(words)) return { tone: 'danger', title: 'A budget is spent', ...detail, advice: 'Raise that of the task, or the squad’s, then try again; the agent goes on from its last checkpoint.', remedies: ['budget', 'squad-budget', 'retry'] }
   switch (execution?.error_code) {
     case 'quota_exceeded': return { tone: 'danger', title: 'A limit was reached', ...detail, advice: 'Free a sandbox or raise the limit, then try again.', remedies: ['sandboxes', 'retry'] }
     case 'provider': return { tone: 'danger', title: 'The sandbox, the forge or the model failed', ...detail, advice: 'This often passes. Try again; if it stays, the doctor can tell which of them it is.', remedies: ['retry', 'system'] }

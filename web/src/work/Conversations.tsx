@@ -6,6 +6,7 @@ import { meQuery } from '@/api/me'
 import { membersQuery, messagesQuery, sendMessage } from '@/api/squads'
 import { nudgeTask } from '@/api/tasks'
 import type { Execution, Member, Message, Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { upsert } from '@/live/reduce'
 import { Avatar } from '@/ui/Avatar'
 import { Badge, type Tone } from '@/ui/Badge'
@@ -23,16 +24,17 @@ interface Props { member: Member; execution: Execution | undefined; task: Task |
 export function Conversations({ member, execution, task }: Props) {
   const messages = useQuery(messagesQuery(member.squad_id))
   const self = `member:${member.id}`
+  const may = useMay(member.squad_id, 'member')
   const shown = (messages.data ?? []).filter((m) => m.from === self || m.to === self || m.to === 'squad' || (execution && m.execution_id === execution.id))
   return (
     <div className="flex h-full flex-col">
       <div className="min-h-0 flex-1">
         {messages.isPending && <Rows what="the conversations" />}
         {messages.isError && !messages.data && <ErrorState error={messages.error} what="The conversations" retry={() => void messages.refetch()} />}
-        {messages.data && shown.length === 0 && <Empty icon={<MessagesSquare aria-hidden />} title="Nobody has written yet">Write to {member.name} below; it is handed over at the next turn.</Empty>}
+        {messages.data && shown.length === 0 && <Empty icon={<MessagesSquare aria-hidden />} title="Nobody has written yet">{may ? `Write to ${member.name} below; it is handed over at the next turn.` : 'What agents and people write to each other is shown here.'}</Empty>}
         {shown.length > 0 && <Feed items={shown} keyOf={(m) => m.id} label="Conversation" estimate={90} row={(m) => <Bubble message={m} self={self} squad={member.squad_id} />} />}
       </div>
-      <Composer member={member} execution={execution} task={task} />
+      {may && <Composer member={member} execution={execution} task={task} />}
     </div>
   )
 }
@@ -91,7 +93,7 @@ function Composer({ member, execution, task }: Props) {
   }
   return (
     <form onSubmit={submit} className="flex shrink-0 items-end gap-2 border-t p-3">
-      <Textarea aria-label={`Write to ${member.name}`} rows={1} className="min-h-9 flex-1" value={text} onChange={(event) => setText(event.target.value)} onKeyDown={onKeyDown} placeholder={live ? `Steer ${member.name}… (handed over as soon as the agent listens)` : `Write to ${member.name}…`} />
+      <Textarea aria-label={`Write to ${member.name}`} rows={1} className="min-h-9 flex-1" value={text} onChange={(event) => setText(event.target.value)} onKeyDown={onKeyDown} placeholder={live ? `Steer ${member.name}…` : `Write to ${member.name}…`} title={live ? 'Handed over as soon as the agent listens' : undefined} />
       <Button type="submit" look="primary" className="h-9" disabled={!text.trim()} busy={send.isPending}><Send aria-hidden className="size-4" />Send</Button>
     </form>
   )

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { CircleStop, Ellipsis, Square } from 'lucide-react'
 import { cancelCommand, cancelExecution } from '@/api/tasks'
 import type { Execution, Task } from '@/api/types'
+import { useMay } from '@/app/may'
 import { Button } from '@/ui/Button'
 import { useConfirm } from '@/ui/confirm'
 import { Menu } from '@/ui/Menu'
@@ -10,6 +11,7 @@ import { say } from '@/ui/toast'
 
 export function WorkActions({ execution, task }: { execution: Execution; task: Task }) {
   const confirm = useConfirm()
+  const may = useMay(task.squad_id, 'member')
   const stopCommand = useMutation({ mutationFn: () => cancelCommand(execution.id), meta: { failed: 'The command goes on' }, onSuccess: () => say('The command was stopped') })
   const stop = useMutation({ mutationFn: () => cancelExecution(execution.id, 'stopped from the page'), meta: { failed: 'The agent goes on' } })
   const live = execution.status === 'running' || execution.status === 'waiting' || execution.status === 'queued'
@@ -20,7 +22,7 @@ export function WorkActions({ execution, task }: { execution: Execution; task: T
   return (
     <>
       <Link to="/squads/$squadId/tasks/$number" params={{ squadId: task.squad_id, number: String(task.number) }} className="text-sm text-accent hover:underline">Task #{task.number}</Link>
-      {live && (
+      {may && live && (
         <Menu
           trigger={<Button look="quiet" size="icon" aria-label="Steer the agent"><Ellipsis aria-hidden className="size-4" /></Button>}
           items={[

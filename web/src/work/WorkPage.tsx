@@ -6,6 +6,7 @@ import { eventsQuery } from '@/api/events'
 import { membersQuery } from '@/api/squads'
 import { memberExecutionsQuery, tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
+import { useMay } from '@/app/may'
 import { useSquad } from '@/app/SquadContext'
 import { livenessWords, pulseOf } from '@/board/steps'
 import { Avatar } from '@/ui/Avatar'
@@ -38,6 +39,7 @@ export function WorkPage() {
   const events = useQuery({ ...eventsQuery(execution?.id ?? ''), enabled: Boolean(execution) })
   const work = useMemo(() => workOf(events.data ?? []), [events.data])
   const member = members.data?.find((each) => each.id === memberId)
+  const may = useMay(squad.id, 'member')
   const task = tasks.data?.find((each) => each.id === execution?.task_id)
   if (members.isPending || executions.isPending) return <Rows what="the agent" />
   if (!member) return <Empty title="This agent does not exist">It may have been removed from the squad.</Empty>
@@ -62,7 +64,7 @@ export function WorkPage() {
         about={execution && <span className="font-mono text-xs">{livenessWords(execution)}</span>}
       >
         {rows.length > 0 && (
-          <div className="w-64 max-w-[60vw]"><Select aria-label="Which work to show" value={execution?.id} onChange={(event) => search({ execution: event.target.value })}>
+          <div className="w-64 max-sm:w-[52vw]"><Select aria-label="Which work to show" value={execution?.id} onChange={(event) => search({ execution: event.target.value })}>
             {rows.map((row) => <option key={row.id} value={row.id}>{nameOf(row.task_id)}{row.attempt > 1 ? `, attempt ${row.attempt}` : ''} ({row.status})</option>)}
           </Select></div>
         )}
@@ -76,7 +78,7 @@ export function WorkPage() {
             { value: 'conversations', label: 'Conversations', icon: <MessagesSquare aria-hidden /> },
             { value: 'thoughts', label: 'Thoughts', icon: <Brain aria-hidden />, count: work.thoughts.length },
             { value: 'terminal', label: 'Terminal', icon: <SquareTerminal aria-hidden /> },
-            { value: 'files', label: 'Files', icon: <FolderTree aria-hidden /> },
+            ...(may ? [{ value: 'files', label: 'Files', icon: <FolderTree aria-hidden /> }] : []),
             { value: 'changes', label: 'Changes', icon: <FileDiff aria-hidden /> },
           ]}
         />
@@ -85,7 +87,7 @@ export function WorkPage() {
         <TabPanel value="conversations" className={PANEL}><Conversations member={member} execution={execution} task={task} /></TabPanel>
         <TabPanel value="thoughts" className={PANEL}><Thoughts thoughts={work.thoughts} pending={events.isPending && Boolean(execution)} /></TabPanel>
         <TabPanel value="terminal" className={PANEL}><Suspense fallback={<Rows what="the terminal" />}><TerminalTab events={events.data} execution={execution} /></Suspense></TabPanel>
-        <TabPanel value="files" className={PANEL}><Files member={member} execution={execution} /></TabPanel>
+        <TabPanel value="files" className={PANEL}>{may ? <Files member={member} execution={execution} /> : <Empty icon={<FolderTree aria-hidden />} title="For members of the squad">Only they may look into a sandbox.</Empty>}</TabPanel>
         <TabPanel value="changes" className={`${PANEL} overflow-y-auto`}><Suspense fallback={<Rows what="the changes" />}><LiveChanges execution={execution} /></Suspense></TabPanel>
       </TabsRoot>
     </>
