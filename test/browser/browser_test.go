@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"agentsquad/internal/forge/giteatest"
 )
 
 // TestFlows runs the flows in flows/ with Node. Each starts the binary that
@@ -39,6 +41,10 @@ func TestFlows(t *testing.T) {
 		t.Run(filepath.Base(flow), func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), node, "--test", flow)
 			cmd.Env = append(os.Environ(), "CHROMIUM="+chromium)
+			if filepath.Base(flow) == "forge.test.mjs" {
+				gitea := giteatest.Start(t)
+				cmd.Env = append(cmd.Env, "GITEA_URL="+gitea.URL, "GITEA_TOKEN="+gitea.Token)
+			}
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", flow, err, out)

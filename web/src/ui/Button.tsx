@@ -24,7 +24,7 @@ export function Button({ look = 'plain', size = 'md', busy, className, children,
     <button
       type={type}
       disabled={disabled || busy}
-      className={cx('inline-flex shrink-0 items-center justify-center rounded-md font-medium whitespace-nowrap transition-colors duration-100 disabled:opacity-50', sizing, LOOKS[look], className)}
+      className={cx('inline-flex shrink-0 items-center justify-center rounded-md font-medium whitespace-nowrap transition-colors duration-100 disabled:opacity-50', busy && '[&>svg]:hidden', sizing, LOOKS[look], className)}
       {...rest}
     >
       {busy && <Spinner />}

@@ -1,6 +1,7 @@
 import { CircleCheck, CircleMinus, CircleX, TriangleAlert } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Check } from '@/api/types'
+import { cx } from './cx'
 
 const MARKS: Record<Check['status'], ReactNode> = {
   ok: <CircleCheck aria-label="ok" className="size-4 text-ok" />,
@@ -18,7 +19,7 @@ export function Checks({ checks }: { checks: Check[] }) {
           <span className="mt-0.5">{MARKS[check.status]}</span>
           <div className="min-w-0 flex-1">
             <p><b className="font-medium">{check.name}</b> <span className="break-words text-muted">{check.detail}</span></p>
-            {check.remedy && <p className="mt-0.5 text-xs break-words text-warn">{check.remedy}</p>}
+            {check.remedy && <p className={cx('mt-0.5 text-xs break-words', check.status === 'ok' ? 'text-muted' : 'text-warn')}>{check.remedy}</p>}
           </div>
         </li>
       ))}

@@ -1,11 +1,22 @@
 import { Tabs as Radix } from 'radix-ui'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 
 export interface Tab { value: string; label: string; count?: number; icon?: ReactNode }
 
+/** The names of the tabs; on a narrow screen they scroll, and the open one is in view. */
 export function TabBar({ tabs, label }: { tabs: Tab[]; label: string }) {
+  const list = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const node = list.current
+    if (!node) return undefined
+    const show = () => node.querySelector('[data-state=active]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+    show()
+    const watch = new MutationObserver(show)
+    watch.observe(node, { subtree: true, attributeFilter: ['data-state'] })
+    return () => watch.disconnect()
+  }, [])
   return (
-    <Radix.List aria-label={label} className="flex shrink-0 gap-1 overflow-x-auto border-b px-4 [scrollbar-width:none]">
+    <Radix.List ref={list} aria-label={label} className="flex shrink-0 gap-1 overflow-x-auto border-b px-4 [scrollbar-width:none]">
       {tabs.map((tab) => (
         <Radix.Trigger
           key={tab.value}

@@ -20,7 +20,7 @@ export function AgentsPage() {
   const busy = new Map((active.data ?? []).map((execution) => [execution.member_id, execution]))
   return (
     <>
-      <Header title="Agents" about={members.data && `${busy.size} of ${members.data.length} at work`} />
+      <Header title="Agents" about={members.data && `${(active.data ?? []).filter((each) => each.status === 'running').length} of ${members.data.length} at work`} />
       <div className="min-h-0 flex-1 overflow-y-auto">
         {members.isPending && <Rows what="the agents" />}
         {members.isError && !members.data && <ErrorState error={members.error} what="The agents" retry={() => void members.refetch()} />}

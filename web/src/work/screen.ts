@@ -4,8 +4,8 @@ import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
 import { resolved, subscribeTheme } from '@/app/theme'
 
-const DARK = { background: '#0d0f12', foreground: '#d7dae0', cursor: '#6fd3b4', selectionBackground: '#2d4a44', black: '#1b1e24', red: '#f07178', green: '#86d993', yellow: '#e5c07b', blue: '#7fb4f5', magenta: '#c4a1f0', cyan: '#6fd3d3', white: '#d7dae0', brightBlack: '#8a919e' }
-const LIGHT = { background: '#fbfbf9', foreground: '#24292f', cursor: '#1f6f5c', selectionBackground: '#cbe8df', black: '#24292f', red: '#b3261e', green: '#1a7f4b', yellow: '#8a5a00', blue: '#2557a7', magenta: '#7b3fa0', cyan: '#0e7075', white: '#57606a', brightBlack: '#6e7781', brightWhite: '#24292f' }
+const DARK = { background: '#0d0e12', foreground: '#d7dae0', cursor: '#6fd3b4', selectionBackground: '#2d4a44', black: '#1b1e24', red: '#f07178', green: '#86d993', yellow: '#e5c07b', blue: '#7fb4f5', magenta: '#c4a1f0', cyan: '#6fd3d3', white: '#d7dae0', brightBlack: '#8a919e' }
+const LIGHT = { background: '#f9fafb', foreground: '#24292f', cursor: '#1f6f5c', selectionBackground: '#cbe8df', black: '#24292f', red: '#b3261e', green: '#1a7f4b', yellow: '#8a5a00', blue: '#2557a7', magenta: '#7b3fa0', cyan: '#0e7075', white: '#57606a', brightBlack: '#6e7781', brightWhite: '#24292f' }
 
 const colours = () => (resolved() === 'dark' ? DARK : LIGHT)
 

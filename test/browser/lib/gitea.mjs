@@ -1,0 +1,64 @@
+// A real Gitea, started by the Go test, and a slow line to it.
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Transform } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const { GITEA_URL: url, GITEA_TOKEN: token } = process.env
+
+export const gitea = url && {
+  url,
+  token,
+
+  async api(path, { method = 'GET', body } = {}) {
+    const answer = await fetch(`${url}/api/v1${path}`, { method, headers: { Authorization: `token ${token}`, 'Content-Type': 'application/json' }, body: body && JSON.stringify(body) })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`gitea ${method} ${path}: ${answer.status} ${text}`)
+    return text ? JSON.parse(text) : undefined
+  },
+
+  /** Makes a repository with one commit, or with that many random files of 64 KB. */
+  async repository(name, files = 0) {
+    const owner = `org-${randomBytes(4).toString('hex')}`
+    await this.api('/orgs', { method: 'POST', body: { username: owner } })
+    await this.api(`/orgs/${owner}/repos`, { method: 'POST', body: { name, auto_init: files === 0, default_branch: 'main', private: true } })
+    if (files > 0) fill(`${url.replace('://', `://squad:${token}@`)}/${owner}/${name}.git`, files)
+    return `${owner}/${name}`
+  },
+}
+
+function fill(remote, files) {
+  const dir = mkdtempSync(join(tmpdir(), 'squad-large-'))
+  const git = (...args) => execFileSync('git', ['-c', 'user.name=Seed', '-c', 'user.email=seed@example.org', '-c', 'core.compression=0', ...args], { cwd: dir, stdio: 'pipe' })
+  git('init', '-q', '-b', 'main')
+  for (let n = 0; n < files; n++) writeFileSync(join(dir, `part-${n}.bin`), randomBytes(65_536))
+  git('add', '.')
+  git('commit', '-q', '-m', 'docs: begin large')
+  git('push', '-q', remote, 'main')
+  rmSync(dir, { recursive: true, force: true })
+}
+
+/** A line to an address that lets so many bytes a second through, each way. */
+export async function slowLine(target, bytesPerSecond) {
+  const { hostname, port } = new URL(target)
+  const slow = () => new Transform({
+    highWaterMark: 16_384,
+    async transform(chunk, _encoding, done) {
+      await sleep((chunk.length / bytesPerSecond) * 1000)
+      done(null, chunk)
+    },
+  })
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname)
+    for (const socket of [near, far]) socket.on('error', () => { near.destroy(); far.destroy() })
+    near.pipe(slow()).pipe(far)
+    far.pipe(slow()).pipe(near)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => server.close() }
+}
