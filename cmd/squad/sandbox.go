@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 
 	"agentsquad"
 	"agentsquad/client"
+	"agentsquad/internal/app"
 )
 
 func newSandbox(e *env) *cobra.Command {
@@ -174,15 +177,62 @@ func newSandboxFork(e *env) *cobra.Command {
 }
 
 func newSandboxKill(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use: "kill SANDBOX...", Aliases: []string{"rm", "delete"}, Short: "Destroy sandboxes", Args: atLeast(1),
-		RunE: e.call(func(ctx context.Context, c *client.Client, args []string) error {
-			for _, id := range args {
-				if err := c.DeleteSandbox(ctx, id); err != nil {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "kill SANDBOX... | --all", Aliases: []string{"rm", "delete"}, Short: "Destroy sandboxes",
+		Long: `Destroys sandboxes, with what is in them that was not pushed.
+
+With --all it destroys every one, and those that a stopped server of the data folder
+left running.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all {
+				return none()(cmd, args)
+			}
+			return atLeast(1)(cmd, args)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "every sandbox that this installation has")
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		ctx := cmd.Context()
+		c, err := e.client()
+		if all && squad.CodeOf(err) == squad.CodeUnavailable {
+			return killLeft(ctx, e, err)
+		}
+		if err != nil {
+			return err
+		}
+		if all {
+			for sb, err := range c.Sandboxes(ctx, nil) {
+				if err != nil {
 					return err
 				}
+				if !sb.Status.Final() {
+					ids = append(ids, sb.ID)
+				}
 			}
-			return e.done(map[string][]string{"destroyed": args}, "destroyed %s", strings.Join(args, ", "))
-		}),
+		}
+		for _, id := range ids {
+			if err := c.DeleteSandbox(ctx, id); err != nil {
+				return err
+			}
+		}
+		return e.done(map[string][]string{"destroyed": ids}, "destroyed %s", cmp.Or(strings.Join(ids, ", "), "none"))
 	}
+	return cmd
+}
+
+// killLeft is kill --all where no server runs; why says so.
+func killLeft(ctx context.Context, e *env, why error) error {
+	data, err := filepath.Abs(e.dataDir())
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(data, "sandboxes")); err != nil {
+		return why
+	}
+	n, err := app.KillLeft(ctx, data)
+	if err != nil {
+		return err
+	}
+	return e.done(map[string]int{"left_destroyed": n}, "no server runs; destroyed %d sandboxes that it had left", n)
 }

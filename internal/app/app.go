@@ -112,6 +112,7 @@ func (a *App) Stop() error {
 	a.stopOnce.Do(func() {
 		a.cancel(errors.New("the server stops"))
 		a.waitForWork()
+		a.leaveSandboxes()
 		var errs []error
 		for i := len(a.closers) - 1; i >= 0; i-- {
 			if err := a.closers[i].f(); err != nil {

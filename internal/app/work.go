@@ -115,6 +115,48 @@ func (a *App) mintFor(ctx context.Context, sb squad.Sandbox, lifetime time.Durat
 	return made, err
 }
 
+// leaveSandboxes ends those that nobody works in, and says how many go on: they are
+// meant to outlive a restart, and surprise whoever meant an end.
+func (a *App) leaveSandboxes() {
+	if a.rooms.local.runtime == nil || a.rooms.sandboxes == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopTimeout/4)
+	defer cancel()
+	if err := a.rooms.sandboxes.Drain(ctx); err != nil {
+		a.log.WarnContext(ctx, "the warm pool was not emptied", "error", err)
+	}
+	running := 0
+	for _, sb := range a.rooms.local.runtime.List() {
+		if sb.Info().Status == squad.SandboxRunning {
+			running++
+		}
+	}
+	if running > 0 {
+		a.log.InfoContext(ctx, "sandboxes go on without the server, and the next start takes them up; `squad sandbox kill --all` ends them", "count", running)
+	}
+}
+
+// KillLeft ends the sandboxes that a stopped server left, and says how many.
+func KillLeft(ctx context.Context, data string) (int, error) {
+	f, err := openFolder(data)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.close() }()
+	r, err := gvisor.New(gvisor.Config{Dir: f.dir, Envd: gvisor.EmbeddedEnvd(), Sudo: gvisor.EmbeddedEnvd()})
+	if err != nil {
+		return 0, err
+	}
+	_, err = r.Recover(ctx)
+	errs := []error{err}
+	left := r.List()
+	for _, sb := range left {
+		errs = append(errs, sb.Kill(ctx))
+	}
+	return len(left), errors.Join(append(errs, r.Close())...)
+}
+
 // KillSandboxes ends every sandbox on this machine that belongs to the data folder:
 // for a folder that is about to be thrown away.
 func (a *App) KillSandboxes(ctx context.Context) error {

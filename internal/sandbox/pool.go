@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -190,6 +191,25 @@ func (s *Service) Pool(ctx context.Context) ([]squad.PoolState, error) {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Template, b.Template), cmp.Compare(a.Key, b.Key))
 	})
 	return states, nil
+}
+
+// Drain destroys what waits in the pools of this machine, for an end of the program:
+// nobody works in them, and the next start makes new ones. Sandboxes elsewhere end by
+// their own time.
+func (s *Service) Drain(ctx context.Context) error {
+	var errs []error
+	for _, id := range s.pools.ids() {
+		p := s.providers[id.provider]
+		if p.Node == "" {
+			continue
+		}
+		rows, err := s.waiting(ctx, s.store.Query, p, id)
+		errs = append(errs, err)
+		for _, row := range rows {
+			errs = append(errs, s.destroy(ctx, squad.System(), row, "the server stops"))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Service) waiting(ctx context.Context, q *store.Query, p *provider, id poolID) ([]squad.Sandbox, error) {

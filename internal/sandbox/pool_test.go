@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -99,6 +100,36 @@ func TestPool_MakesRoomForThoseWhoWork(t *testing.T) {
 	code(t, err, squad.CodeQuota)
 	if n := h.provider.Made(); n != 4 {
 		t.Errorf("provider made %d sandboxes, want 4", n)
+	}
+}
+
+// At a stop the pool of this machine is emptied; whoever works is left alone, and so
+// is a pool elsewhere.
+func TestPool_DrainEndsOnlyWhatWaitsHere(t *testing.T) {
+	t.Parallel()
+	for node, want := range map[string]int{"here": 1, "": 3} {
+		h := build(t, e2btest.Options{}, func(c *sandbox.Config) {
+			p := c.Providers["fake"]
+			p.Node = node
+			c.Providers["fake"], c.Pools = p, []sandbox.Pool{{Provider: "fake", Min: 2, Max: 2}}
+		})
+		ctx, stop := contextUntil(t, nil)
+		var running sync.WaitGroup
+		running.Go(func() { _ = h.service.Run(ctx) })
+		h.waitPool(2)
+		row, err := h.service.Acquire(bounded(t), h.request(h.execution()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.waitPool(2)
+		stop()
+		running.Wait()
+		if err := h.service.Drain(bounded(t)); err != nil {
+			t.Error(err)
+		}
+		if left := h.provider.Running(); len(left) != want || !slices.Contains(left, row.E2BID) {
+			t.Errorf("node %q: %v are left, %s works", node, left, row.E2BID)
+		}
 	}
 }
 
