@@ -43,6 +43,15 @@ type Sandbox struct {
 	LastUsedAt   time.Time     `json:"last_used_at"`
 	ExpiresAt    time.Time     `json:"expires_at,omitzero"`
 	TerminatedAt time.Time     `json:"terminated_at,omitzero"`
+	Use          SandboxSample `json:"use,omitzero" doc:"What it used when it was last looked at"`
+}
+
+// SandboxSample is one measurement of a sandbox.
+type SandboxSample struct {
+	At       time.Time `json:"at"`
+	CPUPct   float64   `json:"cpu_pct"`
+	MemoryMB int64     `json:"memory_mb"`
+	DiskMB   int64     `json:"disk_mb,omitempty"`
 }
 
 // GitOperation is one git command that was run for an execution or by request.

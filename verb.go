@@ -64,14 +64,6 @@ type Terminal interface {
 	Resize(cols, rows int) error
 }
 
-// SandboxSample is one measurement of a sandbox.
-type SandboxSample struct {
-	At       time.Time `json:"at"`
-	CPUPct   float64   `json:"cpu_pct"`
-	MemoryMB int64     `json:"memory_mb"`
-	DiskMB   int64     `json:"disk_mb,omitempty"`
-}
-
 // Streams are the standard streams of a command. A nil one is empty or dropped.
 type Streams struct {
 	Stdin          io.Reader

@@ -26,6 +26,8 @@ type Client struct {
 	cfg Config
 	// paths remembers what the server turned out to know.
 	paths *paths
+	// told is what the server said about limits.
+	told *told
 	// upgrades carries requests that change the protocol, which HTTP/2 cannot.
 	upgrades http.RoundTripper
 }
@@ -48,7 +50,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, paths: new(paths)}
+	c := &Client{cfg: cfg, paths: new(paths), told: new(told)}
 	c.upgrades = c.transport()
 	if t, ok := c.upgrades.(*http.Transport); ok {
 		t = t.Clone()
@@ -179,6 +181,7 @@ func (c *Client) once(ctx context.Context, req call, payload []byte) error {
 	if err != nil {
 		return netError(req.op, err)
 	}
+	c.told.note(resp.StatusCode, resp.Header, data)
 	return req.answer(resp, data)
 }
 

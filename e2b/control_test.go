@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -262,6 +263,45 @@ func TestRetry_OnlyWhatIsSafe(t *testing.T) {
 				t.Errorf("err = %v after %d calls, want ok %v after %d", err, calls.Load(), test.ok, test.calls)
 			}
 		})
+	}
+}
+
+func TestLimits_AreWhatAnswersTold(t *testing.T) {
+	t.Parallel()
+	server := e2btest.New(e2btest.Options{Limit: 1, Header: http.Header{
+		"Ratelimit-Limit": {"40000"}, "Ratelimit-Remaining": {"39999"}, "Ratelimit-Reset": {strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10)},
+	}})
+	t.Cleanup(server.Close)
+	c, err := e2b.New(e2b.Config{APIKey: "e2b_00", APIURL: server.URL, SandboxURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Limits(); got != (e2b.Limits{}) {
+		t.Fatalf("told before it was asked: %+v", got)
+	}
+	ctx := t.Context()
+	if _, err := c.Create(ctx, e2b.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.WithRetries(0).Create(ctx, e2b.CreateOptions{}); !errors.Is(err, e2b.ErrQuota) {
+		t.Fatal(err)
+	}
+	if _, err := c.Check(ctx); err != nil {
+		t.Fatal(err)
+	}
+	server.Fail(func(*http.Request) *e2btest.Fault {
+		return &e2btest.Fault{Status: http.StatusBadRequest, Message: "Timeout cannot be greater than 24 hours"}
+	})
+	if _, err := c.Create(ctx, e2b.CreateOptions{Timeout: 48 * time.Hour}); !errors.Is(err, e2b.ErrInvalid) {
+		t.Fatal(err)
+	}
+	got := c.Limits()
+	if got.Reset < 50*time.Second || got.Reset > time.Minute {
+		t.Errorf("reset in %s", got.Reset)
+	}
+	got.Reset = 0
+	if want := (e2b.Limits{Running: 1, Concurrent: 1, Lifetime: 24 * time.Hour, Requests: 40000, Remaining: 39999}); got != want {
+		t.Errorf("limits = %+v, want %+v", got, want)
 	}
 }
 

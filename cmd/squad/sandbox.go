@@ -74,9 +74,11 @@ func newSandboxList(e *env) *cobra.Command {
 				return err
 			}
 			return e.show(rows, func(w io.Writer) {
-				fmt.Fprintln(w, "ID\tSTATUS\tPROVIDER\tTEMPLATE\tCOMMANDS\tCREATED\tCOST")
+				fmt.Fprintln(w, "ID\tSTATUS\tPROVIDER\tTEMPLATE\tCOMMANDS\tCPU\tMEMORY\tCREATED\tMADE IN\tCOST")
 				for _, b := range rows {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", b.ID, b.Status, b.Provider, b.Template, b.CommandCount, when(b.CreatedAt, ""), dollars(b.CostUSD))
+					cpu, memory := useOf(b.Use)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d ms\t%s\n", b.ID, b.Status, b.Provider, b.Template, b.CommandCount,
+						cpu, memory, when(b.CreatedAt, ""), b.CreateMS, dollars(b.CostUSD))
 				}
 			})
 		}),
@@ -84,6 +86,14 @@ func newSandboxList(e *env) *cobra.Command {
 	cmd.Flags().StringVar(&squadName, "squad", "", "only of this squad")
 	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")
 	return cmd
+}
+
+// useOf is what a sandbox used when it was last looked at, in words.
+func useOf(use squad.SandboxSample) (cpu, memory string) {
+	if use.At.IsZero() {
+		return "-", "-"
+	}
+	return fmt.Sprintf("%.0f%%", use.CPUPct), fmt.Sprintf("%d MB", use.MemoryMB)
 }
 
 func newSandboxExec(e *env) *cobra.Command {

@@ -67,6 +67,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnauthorized, "Invalid API key")
 		return
 	}
+	for name, values := range s.opts.Header {
+		w.Header()[name] = values
+	}
 	path := r.URL.Path
 	if strings.HasPrefix(path, "/v2/") {
 		if s.opts.Older {
@@ -82,6 +85,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case parts[0] == "sandboxes" && len(parts) == 1:
 		s.collection(w, r)
+	case path == "/sandboxes/metrics":
+		s.metrics(w, r)
 	case parts[0] == "sandboxes":
 		s.one(w, r, parts[1], strings.Join(parts[2:], "/"))
 	case parts[0] == "snapshots":

@@ -68,6 +68,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	want := decodeMetadata(q.Get("metadata"))
 	var chosen []*box
+	running := 0
 	for _, b := range s.sorted() {
 		match := q.Get("state") == "" || slices.Contains(strings.Split(q.Get("state"), ","), b.state)
 		for k, v := range want {
@@ -75,6 +76,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		}
 		if match {
 			chosen = append(chosen, b)
+		}
+		if match && b.state == "running" {
+			running++
 		}
 	}
 	if q.Get("order") != "asc" {
@@ -95,6 +99,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	if from+limit < len(chosen) {
 		w.Header().Set("X-Next-Token", strconv.Itoa(from+limit))
 	}
+	w.Header().Set("X-Total-Running", strconv.Itoa(running))
 	reply(w, http.StatusOK, page)
 }
 
@@ -153,10 +158,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, id, verb string) {
 	case "PUT network":
 		reply(w, http.StatusNoContent, nil)
 	case "GET metrics":
-		reply(w, http.StatusOK, []any{map[string]any{
-			"timestamp": time.Now().UTC(), "timestampUnix": time.Now().Unix(), "cpuCount": 2, "cpuUsedPct": 12.5,
-			"memUsed": 64 << 20, "memTotal": 512 << 20, "diskUsed": 1 << 20, "diskTotal": 1 << 30,
-		}})
+		reply(w, http.StatusOK, []any{metric()})
 	case "POST snapshots":
 		name, _ := body["name"].(string)
 		snapshot := "snap" + random(6) + ":default"
@@ -167,6 +169,26 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, id, verb string) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+func metric() map[string]any {
+	return map[string]any{
+		"timestamp": time.Now().UTC(), "timestampUnix": time.Now().Unix(), "cpuCount": 2, "cpuUsedPct": 12.5,
+		"memUsed": 64 << 20, "memTotal": 512 << 20, "diskUsed": 1 << 20, "diskTotal": 1 << 30,
+	}
+}
+
+// metrics answers for many sandboxes at once.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]any{}
+	for id := range strings.SplitSeq(r.URL.Query().Get("sandbox_ids"), ",") {
+		if b := s.boxes[id]; b != nil && b.state == "running" {
+			out[id] = metric()
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"sandboxes": out})
 }
 
 func (s *Server) fork(w http.ResponseWriter, b *box, body map[string]any) {

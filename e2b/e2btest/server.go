@@ -27,6 +27,8 @@ type Options struct {
 	Older bool
 	// Limit is the most sandboxes at once; more are refused as E2B does. 0 is none.
 	Limit int
+	// Header of each answer of the control plane, as a gateway before it adds.
+	Header http.Header
 	// PageSize bounds a page of a list below what was asked for.
 	PageSize int
 }

@@ -57,6 +57,7 @@ type house struct {
 	repo   squad.Repository
 
 	signKey atomic.Pointer[[]byte] // signs commits, where set
+	mute    atomic.Bool            // streams of processes fall silent instead of ending
 }
 
 func newHouse(t *testing.T, limit ...func(*runner.Limits)) *house {
@@ -73,11 +74,12 @@ func newHouseOn(t *testing.T, url, data string, limit ...func(*runner.Limits)) *
 	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	h.open(ctx, url, log)
 	runtime, server := h.local(ctx, log)
-	web := httptest.NewServer(server)
+	web := httptest.NewServer(h.mutable(server))
 	client, err := e2b.New(e2b.Config{APIKey: testKey, APIURL: web.URL, SandboxURL: web.URL, Domain: "localhost"})
 	h.must(err)
 	h.boxes, err = sandbox.New(ctx, sandbox.Config{
 		Store: h.store, Log: log, Providers: map[string]sandbox.Provider{"local": {Client: client, Mounts: true, PauseAtEnd: true}},
+		OnLost: func(_ context.Context, row squad.Sandbox) { h.runner.SandboxLost(row) },
 	})
 	h.must(err)
 	vault, err := forge.OpenVault(filepath.Join(h.data, "key"))

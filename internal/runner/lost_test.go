@@ -2,9 +2,11 @@ package runner_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -51,6 +53,80 @@ echo working; sleep 600`)
 		t.Errorf("the killed sandbox is %s (%s)", row.Status, row.Error)
 	}
 }
+
+// A provider that loses a machine does not end its connections: they fall silent.
+// The sweep finds out, and tells the execution, which goes on in a new sandbox.
+func TestExecution_IsToldOfASandboxThatItsProviderLost(t *testing.T) {
+	h := newHouse(t)
+	ada := h.member("Ada", "echo working; sleep 600")
+	k := h.task("Hear of it", ada)
+	e := h.start(k)
+	h.until(k, "working", func(e squad.Event) bool {
+		return e.Type == squad.EventLog && strings.Contains(string(e.Payload), "working")
+	})
+	ada.Config.Command = "echo done > done.txt"
+	h.tx(func(tx *store.Tx) error { return tx.UpdateMember(t.Context(), &ada) })
+	h.mute.Store(true)
+	lost := h.killBox(k)
+	told := h.until(k, "the sweep finds out", func(e squad.Event) bool {
+		if e.Type == squad.EventSandboxTerminated && e.SandboxID == lost {
+			return true
+		}
+		_, err := h.boxes.Sweep(t.Context(), "local")
+		h.must(err)
+		return false
+	})
+	h.mute.Store(false)
+	k = h.untilTask(k, func(k squad.Task) bool { return inReview(k) || k.Flag != "" })
+	if k.Flag != "" || k.ExecutionID != e.ID {
+		h.story(k)
+		t.Fatalf("flag %q (%s), execution %s, want %s", k.Flag, k.Cause, k.ExecutionID, e.ID)
+	}
+	if got := h.git("show", "task-1:done.txt"); got != "done" {
+		t.Errorf("branch has %q", got)
+	}
+	row, err := h.store.Sandbox(t.Context(), lost)
+	h.must(err)
+	if row.Status != squad.SandboxError || row.Error == "" || told.ExecutionID != e.ID {
+		t.Errorf("the lost sandbox is %s (%s), its event of execution %q", row.Status, row.Error, told.ExecutionID)
+	}
+}
+
+// mutable has the streams of processes fall silent, when the house says so, where
+// they would end.
+func (h *house) mutable(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "/process.Process/") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		func() {
+			defer func() {
+				if v := recover(); v != nil && !h.mute.Load() {
+					panic(v) // of the proxy, to cut the connection
+				}
+			}()
+			next.ServeHTTP(&muted{w, &h.mute}, r)
+		}()
+		if h.mute.Load() {
+			<-r.Context().Done()
+		}
+	})
+}
+
+type muted struct {
+	http.ResponseWriter
+	mute *atomic.Bool
+}
+
+func (m *muted) Write(p []byte) (int, error) {
+	if m.mute.Load() {
+		return len(p), nil
+	}
+	return m.ResponseWriter.Write(p)
+}
+
+func (m *muted) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // killBox ends the process of a task's sandbox as the host's out-of-memory killer
 // would, and returns the row's name.

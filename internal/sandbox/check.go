@@ -10,6 +10,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/e2b"
+	"agentsquad/internal/store"
 )
 
 // isMaking says whether this process is at work on a row.
@@ -47,28 +48,47 @@ func (s *Service) Metrics(ctx context.Context, actor squad.Actor, id string) ([]
 		return err
 	})
 	for _, m := range found {
-		samples = append(samples, squad.SandboxSample{At: m.At, CPUPct: m.CPUUsedPct, MemoryMB: m.MemUsed >> 20, DiskMB: m.DiskUsed >> 20})
+		samples = append(samples, sampleOf(m))
 	}
 	return samples, translate(err, p.name, "get metrics of sandbox")
 }
 
-// sample reads the use of all running sandboxes in one call. Providers that do
-// not have that call are left without samples.
+func sampleOf(m e2b.Metric) squad.SandboxSample {
+	return squad.SandboxSample{At: m.At, CPUPct: m.CPUUsedPct, MemoryMB: m.MemUsed >> 20, DiskMB: m.DiskUsed >> 20}
+}
+
+// sample reads the use of all running sandboxes, a hundred at a time, and notes
+// it on their rows. Providers that do not have that call are left without.
 func (w *sweep) sample(ctx context.Context) error {
-	var cpu, memory float64
-	var ids []string
-	w.mu.Lock()
-	for _, sb := range w.handles {
-		if sb.Client() == w.p.Client {
-			ids = append(ids, sb.ID)
-		}
+	rows, err := w.store.Sandboxes(ctx, store.SandboxFilter{
+		Provider: w.p.name, Node: w.p.Node, Statuses: []squad.SandboxStatus{squad.SandboxRunning},
+	})
+	if err != nil {
+		return err
 	}
-	w.mu.Unlock()
-	for part := range slices.Chunk(ids, 100) {
-		metrics, err := w.p.Client.MetricsOf(ctx, part)
+	var cpu, memory float64
+	for part := range slices.Chunk(rows, 100) {
+		byID := map[string]squad.Sandbox{}
+		for _, row := range part {
+			byID[row.E2BID] = row
+		}
+		metrics, err := w.p.Client.MetricsOf(ctx, slices.Collect(maps.Keys(byID)))
 		if err != nil {
 			w.log.DebugContext(ctx, "sample sandboxes", "provider", w.p.name, "error", err)
 			return nil
+		}
+		err = w.fenced(ctx, func(tx *store.Tx) error {
+			for id, m := range metrics {
+				if row := byID[id]; row.ID != "" && m.At.After(row.Use.At) {
+					if err := tx.SampleSandbox(ctx, row.ID, sampleOf(m)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		for _, m := range metrics {
 			cpu += m.CPUUsedPct / 100 * float64(max(1, m.CPUCount))
@@ -78,6 +98,19 @@ func (w *sweep) sample(ctx context.Context) error {
 	w.metrics.cpu.WithLabelValues(w.p.name).Set(cpu)
 	w.metrics.memory.WithLabelValues(w.p.name).Set(memory)
 	return nil
+}
+
+// greet says at the start how the providers are, before the first task finds out.
+func (s *Service) greet(ctx context.Context) {
+	for _, c := range s.Check(ctx) {
+		switch {
+		case ctx.Err() != nil:
+		case c.Status == "ok":
+			s.log.InfoContext(ctx, "provider answers", "check", c.Name, "detail", c.Detail)
+		default:
+			s.log.WarnContext(ctx, "provider cannot be used", "check", c.Name, "detail", c.Detail, "remedy", c.Remedy)
+		}
+	}
 }
 
 // Check is what the doctor wants to know about each provider: that it answers,
@@ -94,6 +127,7 @@ func (s *Service) Check(ctx context.Context) []squad.Check {
 			if p.Max > 0 {
 				check.Detail += fmt.Sprintf(", at most %d sandboxes", p.Max)
 			}
+			check.Detail += limitsOf(p.Client.Limits())
 			if version := s.envdVersion(ctx, p); version != "" {
 				check.Detail += ", envd " + version
 			}
@@ -107,6 +141,22 @@ func (s *Service) Check(ctx context.Context) []squad.Check {
 		checks = append(checks, check)
 	}
 	return checks
+}
+
+// limitsOf says in words what the provider has told about its limits.
+func limitsOf(l e2b.Limits) (text string) {
+	if l.Concurrent > 0 {
+		text += fmt.Sprintf(", %d of at most %d sandboxes of the account run", l.Running, l.Concurrent)
+	} else if l.Running > 0 {
+		text += fmt.Sprintf(", %d sandboxes of the account run", l.Running)
+	}
+	if l.Lifetime > 0 {
+		text += fmt.Sprintf(", each for at most %s", l.Lifetime)
+	}
+	if l.Requests > 0 {
+		text += fmt.Sprintf(", %d of %d requests left for %s", l.Remaining, l.Requests, l.Reset.Round(time.Second))
+	}
+	return text
 }
 
 // envdVersion tells the daemon's version of a sandbox that exists; making one

@@ -157,6 +157,7 @@ func installation(ctx context.Context, st *store.Store) (id string, err error) {
 // ctx ends. It returns nil then.
 func (s *Service) Run(ctx context.Context) error {
 	var group sync.WaitGroup
+	group.Go(func() { s.greet(ctx) })
 	group.Go(func() { s.every(ctx, s.cfg.SweepEvery, nil, s.sweepAll) })
 	group.Go(func() { s.every(ctx, s.cfg.SweepEvery, s.pools.wake, s.refill) })
 	group.Wait()

@@ -130,13 +130,48 @@ func (h *house) release() {
 
 func TestSweep_OnlyTheHolderOfTheLeaseActs(t *testing.T) {
 	t.Parallel()
+	onBoth(t, leaseStory)
+}
+
+// onBoth tells a story on both databases.
+func onBoth(t *testing.T, story func(t *testing.T, database string)) {
+	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		leaseStory(t, "sqlite:"+t.TempDir()+"/squad.db")
+		story(t, "sqlite:"+t.TempDir()+"/squad.db")
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		leaseStory(t, pgtest.URL(t))
+		story(t, pgtest.URL(t))
+	})
+}
+
+func TestSweep_WhatASandboxUsesStandsOnItsRow(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database string) {
+		h := buildOn(t, database, e2btest.Options{}, nil)
+		row, paused := h.acquire(), h.acquire()
+		if _, err := h.service.Pause(t.Context(), squad.System(), paused.ID); err != nil {
+			t.Fatal(err)
+		}
+		events := len(h.events(row.ID))
+		sweep(t, h.service)
+		got := h.row(row.ID)
+		if use := got.Use; use.CPUPct != 12.5 || use.MemoryMB != 64 || use.DiskMB != 1 || time.Since(use.At).Abs() > time.Minute {
+			t.Errorf("use = %+v", use)
+		}
+		if got.CostUSD <= 0 || got.CreateMS < 0 || got.Status != squad.SandboxRunning {
+			t.Errorf("row = %+v", got)
+		}
+		if use := h.row(paused.ID).Use; !use.At.IsZero() {
+			t.Errorf("a paused one uses %+v", use)
+		}
+		if n := len(h.events(row.ID)); n != events {
+			t.Errorf("a sample made %d events", n-events)
+		}
+		if cpu, memory := h.metric("squad_sandbox_cpu_used_cores"), h.metric("squad_sandbox_memory_used_bytes"); cpu != 0.25 || memory != 64<<20 {
+			t.Errorf("gauges: %v cores, %v bytes", cpu, memory)
+		}
 	})
 }
 

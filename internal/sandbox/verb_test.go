@@ -5,12 +5,14 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	squad "agentsquad"
+	"agentsquad/e2b/e2btest"
 	"agentsquad/internal/sandbox"
 	"agentsquad/internal/store"
 )
@@ -313,5 +315,25 @@ func TestCheck_TellsWhatIsWrong(t *testing.T) {
 	h.provider.Close()
 	if checks := h.service.Check(t.Context()); checks[0].Status != "failed" || checks[0].Remedy == "" {
 		t.Errorf("checks = %+v", checks)
+	}
+}
+
+func TestCheck_TellsTheLimitsOfTheTierOnceTheyAreKnown(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{Limit: 2, Header: http.Header{
+		"X-Ratelimit-Limit": {"20000"}, "X-Ratelimit-Remaining": {"19876"}, "X-Ratelimit-Reset": {"30"},
+	}}, nil)
+	h.acquire()
+	h.acquire()
+	_, err := h.service.Acquire(bounded(t), h.request(h.execution()))
+	code(t, err, squad.CodeQuota)
+	checks := h.service.Check(t.Context())
+	if len(checks) != 1 || checks[0].Status != "ok" {
+		t.Fatalf("checks = %+v", checks)
+	}
+	for _, want := range []string{"2 of at most 2 sandboxes of the account run", "19876 of 20000 requests left for 30s"} {
+		if !strings.Contains(checks[0].Detail, want) {
+			t.Errorf("no %q in %q", want, checks[0].Detail)
+		}
 	}
 }

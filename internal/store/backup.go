@@ -22,9 +22,12 @@ const (
 var backupTables = []string{
 	"counters", "settings", "users", "squads", "squad_users", "credentials", "repositories", "squad_members", "tasks",
 	"task_dependencies", "sandboxes", "task_executions", "api_tokens", "git_operations", "messages", "pull_requests",
-	"review_comments", "usage", "templates", "leases", "audit_log", "webhooks_seen", "idempotency_keys", "events",
+	"review_comments", "usage", "leases", "audit_log", "webhooks_seen", "idempotency_keys", "events",
 	"flows", "flow_steps", "flow_signals", "flow_schedules", "flow_recipes",
 }
+
+// formerTables were in backups of older schemas.
+var formerTables = []string{"templates"}
 
 // backupHeader is the first line of a backup.
 type backupHeader struct {

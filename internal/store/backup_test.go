@@ -187,8 +187,6 @@ func wantOneOfEach(t *testing.T, s *store.Store, version int) {
 	count("usage", len(usages), err)
 	audit, err := s.AuditEntries(ctx, store.AuditEntryFilter{})
 	count("audit log", len(audit), err)
-	templates, err := s.Templates(ctx, store.TemplateFilter{})
-	count("templates", len(templates), err)
 	git, err := s.GitOperations(ctx, store.GitOperationFilter{})
 	count("git operations", len(git), err)
 	events, err := s.Events(ctx, store.EventFilter{})

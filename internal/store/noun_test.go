@@ -33,7 +33,6 @@ type world struct {
 	Comment    squad.ReviewComment
 	Usage      squad.Usage
 	Audit      squad.AuditEntry
-	Template   squad.Template
 }
 
 // fill sets every field of v to something that is not zero, so that a field of
@@ -118,7 +117,6 @@ func newWorld() *world {
 	w.Comment.PullID = w.Pull.ID
 	u := &w.Usage
 	u.ExecutionID, u.TaskID, u.MemberID, u.SquadID, u.SandboxID = w.Execution.ID, w.Task.ID, w.Member.ID, w.Squad.ID, w.Sandbox.ID
-	w.Template.SquadID, w.Template.Status, w.Template.Detail = w.Squad.ID, "ready", "" // Detail is of the moment
 	return w
 }
 
@@ -141,7 +139,6 @@ func (w *world) create(ctx context.Context, tx *store.Tx) error {
 		func() error { return tx.CreateMessage(ctx, &w.Message) },
 		func() error { return tx.CreatePullRequest(ctx, &w.Pull) },
 		func() error { return tx.CreateReviewComment(ctx, &w.Comment) },
-		func() error { return tx.CreateTemplate(ctx, &w.Template) },
 		func() error { return tx.CreateAuditEntry(ctx, &w.Audit) },
 		func() error { return tx.AddUsage(ctx, &w.Usage) },
 		func() error { return tx.SetSetting(ctx, "colour", "red") },
@@ -189,7 +186,6 @@ func (w *world) check(t *testing.T, q *store.Query) {
 	same(t, w.Comment)(q.ReviewComment(ctx, w.Comment.ID))
 	same(t, w.Usage)(q.Usage(ctx, w.Usage.ID))
 	same(t, w.Audit)(q.AuditEntry(ctx, w.Audit.ID))
-	same(t, w.Template)(q.Template(ctx, w.Template.ID))
 	same(t, "red")(q.Setting(ctx, "colour"))
 	same(t, w.Usage.CostUSD)(q.SpentUSD(ctx, store.SpendFilter{TaskID: w.Task.ID, MemberID: w.Member.ID, SquadID: w.Squad.ID, Since: w.Usage.At}))
 	same(t, w.Usage.TokensIn+w.Usage.TokensOut)(q.SpentTokens(ctx, store.SpendFilter{TaskID: w.Task.ID}))
@@ -236,13 +232,13 @@ func TestNouns_UpdatesComeBack(t *testing.T) {
 			w.Task.DependsOn = nil
 			w.Execution.SandboxID, w.Sandbox.Status = w.Sandbox.ID, squad.SandboxRunning
 			w.Token.ExpiresAt, w.Git.Status, w.Message.Body = time.Time{}, "succeeded", "n"
-			w.Pull.State, w.Comment.Body, w.Template.Status = squad.PullOpen, "n", "error"
+			w.Pull.State, w.Comment.Body = squad.PullOpen, "n"
 			for _, err := range []error{
 				tx.UpdateUser(ctx, &w.User), tx.UpdateSquad(ctx, &w.Squad), tx.UpdateSquadUser(ctx, &w.SquadUser),
 				tx.UpdateCredential(ctx, &w.Credential), tx.UpdateRepository(ctx, &w.Repository), tx.UpdateMember(ctx, &w.Member),
 				tx.UpdateTask(ctx, &w.Task), tx.UpdateExecution(ctx, &w.Execution), tx.UpdateSandbox(ctx, &w.Sandbox),
 				tx.UpdateAPIToken(ctx, &w.Token), tx.UpdateGitOperation(ctx, &w.Git), tx.UpdateMessage(ctx, &w.Message),
-				tx.UpdatePullRequest(ctx, &w.Pull), tx.UpdateReviewComment(ctx, &w.Comment), tx.UpdateTemplate(ctx, &w.Template),
+				tx.UpdatePullRequest(ctx, &w.Pull), tx.UpdateReviewComment(ctx, &w.Comment),
 			} {
 				if err != nil {
 					return err
@@ -264,8 +260,8 @@ func TestNouns_MissingIsNotFound(t *testing.T) {
 				"delete repository": tx.DeleteRepository(ctx, "x"), "delete task": tx.DeleteTask(ctx, "x"), "delete execution": tx.DeleteExecution(ctx, "x"),
 				"delete sandbox": tx.DeleteSandbox(ctx, "x"), "delete token": tx.DeleteAPIToken(ctx, "x"), "delete message": tx.DeleteMessage(ctx, "x"),
 				"delete credential": tx.DeleteCredential(ctx, "x"), "delete pull": tx.DeletePullRequest(ctx, "x"),
-				"delete comment": tx.DeleteReviewComment(ctx, "x"), "delete template": tx.DeleteTemplate(ctx, "x"),
-				"delete git": tx.DeleteGitOperation(ctx, "x"), "delete place": tx.DeleteSquadUser(ctx, "x", "y"),
+				"delete comment": tx.DeleteReviewComment(ctx, "x"),
+				"delete git":     tx.DeleteGitOperation(ctx, "x"), "delete place": tx.DeleteSquadUser(ctx, "x", "y"),
 				"update task":  tx.UpdateTask(ctx, &squad.Task{ID: "x", Title: "t", Status: squad.TaskDone}),
 				"update squad": tx.UpdateSquad(ctx, &squad.Squad{ID: "x", Name: "n", Status: squad.SquadActive}),
 				"seal":         tx.SetSealedCredential(ctx, "x", nil),

@@ -182,7 +182,7 @@ func (l *loader) line(ctx context.Context, b []byte) (last bool, err error) {
 
 func (l *loader) begin(ctx context.Context, t backupTable) error {
 	// Names go into SQL: only our own are taken.
-	if !slices.Contains(backupTables, t.Table) || len(t.Columns) == 0 || len(t.Columns) != len(t.Kinds) {
+	if !slices.Contains(backupTables, t.Table) && !slices.Contains(formerTables, t.Table) || len(t.Columns) == 0 || len(t.Columns) != len(t.Kinds) {
 		return squad.Errorf(squad.CodeInvalid, "the backup names an unknown table %q", t.Table)
 	}
 	marks := make([]string, len(t.Columns))

@@ -32,6 +32,10 @@ var sandboxes = newTable("sandbox", "sandboxes", func(s *squad.Sandbox) []field 
 		{name: "last_used_at", at: moment{&s.LastUsedAt}},
 		{name: "expires_at", at: moment{&s.ExpiresAt}},
 		{name: "terminated_at", at: moment{&s.TerminatedAt}},
+		{name: "used_cpu_pct", at: &s.Use.CPUPct},
+		{name: "used_memory_mb", at: &s.Use.MemoryMB},
+		{name: "used_disk_mb", at: &s.Use.DiskMB},
+		{name: "used_at", at: moment{&s.Use.At}},
 	}
 })
 

@@ -59,6 +59,16 @@ func (tx *Tx) UseSandbox(ctx context.Context, id string, commands int64) error {
 	return nil
 }
 
+// SampleSandbox notes what a sandbox uses, without an event: it is looked at
+// twice a minute.
+func (tx *Tx) SampleSandbox(ctx context.Context, id string, use squad.SandboxSample) error {
+	const note = `UPDATE sandboxes SET used_cpu_pct = $1, used_memory_mb = $2, used_disk_mb = $3, used_at = $4 WHERE id = $5`
+	if _, err := tx.exec(ctx, note, use.CPUPct, use.MemoryMB, use.DiskMB, valueOf(moment{&use.At}), id); err != nil {
+		return fmt.Errorf("note use of sandbox: %w", translate(err, "sandbox"))
+	}
+	return nil
+}
+
 // SetMemberSandbox says in which sandbox a member works.
 func (tx *Tx) SetMemberSandbox(ctx context.Context, memberID, sandboxID string) error {
 	const set = `UPDATE squad_members SET sandbox_id = $1 WHERE id = $2`

@@ -970,6 +970,8 @@ export interface components {
             template: string;
             /** Format: date-time */
             terminated_at?: string;
+            /** @description What it used when it was last looked at */
+            use?: components["schemas"]["SandboxSample"];
         };
         SandboxRequest: {
             /** @description Environment; never secrets */
