@@ -9,7 +9,7 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"agentsquad/internal/gvisor/reexec"
+	"agentsquad/internal/gvisor/words"
 )
 
 // Where the runtime's own parts appear inside a sandbox.
@@ -128,7 +128,7 @@ func rlimits(l Limits) []specs.POSIXRlimit {
 func writeBootNote(bundle string, l Limits) error {
 	cpus := min(max(int(l.CPU+0.999), 1), runtime.NumCPU())
 	note := fmt.Sprintf("%d %d\n", cpus, l.MemoryMB<<20)
-	if err := os.WriteFile(filepath.Join(bundle, reexec.BootNote), []byte(note), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(bundle, words.BootNote), []byte(note), 0o600); err != nil {
 		return fmt.Errorf("write bundle: %w", err)
 	}
 	return nil

@@ -1,3 +1,5 @@
+//go:build !embedrunsc
+
 package gvisor
 
 import "agentsquad/internal/gvisor/reexec"

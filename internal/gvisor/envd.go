@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"agentsquad/internal/gvisor/erofs"
-	"agentsquad/internal/gvisor/reexec"
+	"agentsquad/internal/gvisor/words"
 )
 
 // installEnvd puts the daemon and sudo into an image of their own, named by its
@@ -23,7 +23,7 @@ func (r *Runtime) installEnvd() error {
 	if len(data) == 0 {
 		path := r.cfg.EnvdPath
 		if path == "" {
-			path = reexec.SelfExe
+			path = words.SelfExe
 		}
 		var err error
 		if data, err = os.ReadFile(path); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"agentsquad/internal/gvisor/reexec"
+	"agentsquad/internal/gvisor/words"
 )
 
 // Finding is one thing that [Probe] looked at.
@@ -55,7 +55,7 @@ func Probe(ctx context.Context) Report {
 	c.prune()
 	r.add("limits", len(c.missing) == 0, limitsDetail(c), "run as root, or as a systemd service with Delegate=yes, so that cgroups can be made; until then gVisor's own limits and a watchdog hold")
 	r.template()
-	if err := checkStatic(reexec.SelfExe); err != nil {
+	if err := checkStatic(words.SelfExe); err != nil {
 		r.add("program", false, err.Error(), "build with CGO_ENABLED=0")
 	}
 	took, err := trySandbox(ctx)

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"agentsquad/internal/gvisor/reexec"
+	"agentsquad/internal/gvisor/words"
 )
 
 // bootID names the running boot of the host; process numbers of another mean
@@ -130,7 +130,7 @@ func killAndWait(ctx context.Context, pid int, started uint64) error {
 // with.
 func isRunsc(pid int) bool {
 	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return bytes.HasPrefix(data, []byte("runsc")) || bytes.HasPrefix(data, []byte(reexec.SelfExe))
+	return bytes.HasPrefix(data, []byte("runsc")) || bytes.HasPrefix(data, []byte(words.SelfExe))
 }
 
 // runscProcess is a process of gVisor and the sandbox it works for.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"agentsquad"
-	"agentsquad/internal/gvisor/reexec"
+	"agentsquad/internal/gvisor/words"
 )
 
 // checkStatic refuses a program that needs a loader: gVisor starts itself again
@@ -37,7 +37,7 @@ func CheckProgram() error {
 	if len(embeddedRunsc) > 0 {
 		return nil
 	}
-	return checkStatic(reexec.SelfExe)
+	return checkStatic(words.SelfExe)
 }
 
 // maxRunsc bounds the unpacked program.
@@ -50,8 +50,8 @@ func (r *Runtime) installRunsc() error {
 		packed = embeddedRunsc
 	}
 	if len(packed) == 0 {
-		r.runsc.program = reexec.SelfExe
-		return checkStatic(reexec.SelfExe)
+		r.runsc.program = words.SelfExe
+		return checkStatic(words.SelfExe)
 	}
 	sum := sha256.Sum256(packed)
 	dir := filepath.Join(r.cfg.Dir, "bin")

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsquad/internal/gvisor/reexec"
+	"agentsquad/internal/gvisor/words"
 )
 
 // runsc is how this runtime calls gVisor: a program of ours, under its name,
@@ -81,7 +81,7 @@ func (r *runsc) command(ctx context.Context, in invocation) *exec.Cmd {
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 	if len(in.cgroups) > 0 {
-		cmd.Env = append(cmd.Env, reexec.CgroupEnv+"="+strings.Join(in.cgroups, ":"))
+		cmd.Env = append(cmd.Env, words.CgroupEnv+"="+strings.Join(in.cgroups, ":"))
 	}
 	cmd.WaitDelay = time.Second
 	return cmd
@@ -108,7 +108,7 @@ func (r *runsc) explain(ctx context.Context, in invocation, err error) error {
 		return fmt.Errorf("runsc %s: %w", in.verb, context.Cause(ctx))
 	}
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == reexec.ExitCgroup {
+	if errors.As(err, &exit) && exit.ExitCode() == words.ExitCgroup {
 		return fmt.Errorf("runsc %s: enter cgroup: %w", in.verb, err)
 	}
 	if said := lastLog(in.box.log()); said != "" {

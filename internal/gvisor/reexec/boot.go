@@ -1,6 +1,7 @@
 package reexec
 
 import (
+	"agentsquad/internal/gvisor/words"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ func adjustBoot(args []string) []string {
 	if bundle == "" {
 		return args
 	}
-	data, err := os.ReadFile(filepath.Join(bundle, BootNote))
+	data, err := os.ReadFile(filepath.Join(bundle, words.BootNote))
 	if err != nil {
 		return args
 	}

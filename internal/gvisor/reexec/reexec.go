@@ -17,21 +17,8 @@ import (
 	"gvisor.dev/gvisor/runsc/cli/maincli"
 
 	"agentsquad/internal/gvisor/reexec/filter"
+	"agentsquad/internal/gvisor/words"
 )
-
-// SelfExe is how runsc names its own program when it starts its helpers.
-const SelfExe = "/proc/self/exe"
-
-// CgroupEnv tells a runsc which cgroups it enters before it does anything, so
-// that all it starts is born inside. Folders, separated by colons.
-const CgroupEnv = "SQUAD_CGROUPS"
-
-// ExitCgroup is the exit status of a runsc that could not enter its cgroups.
-const ExitCgroup = 120
-
-// BootNote is the name of the file in a bundle that tells the gVisor process of a
-// sandbox how large a machine to show: processors and bytes of memory.
-const BootNote = "boot.args"
 
 // Dispatch hands this process over to gVisor when it was started as gVisor, and
 // returns at once in any other: when argument 0 begins with "runsc" or is
@@ -39,7 +26,7 @@ const BootNote = "boot.args"
 // as "squad runsc …".
 func Dispatch() {
 	switch name := filepath.Base(os.Args[0]); {
-	case os.Args[0] == SelfExe, strings.HasPrefix(name, "runsc"):
+	case os.Args[0] == words.SelfExe, strings.HasPrefix(name, "runsc"):
 	case len(os.Args) > 1 && os.Args[1] == "runsc":
 		os.Args = os.Args[1:]
 	default:
@@ -47,7 +34,7 @@ func Dispatch() {
 	}
 	if err := joinCgroups(); err != nil {
 		fmt.Fprintln(os.Stderr, "join cgroup:", err)
-		os.Exit(ExitCgroup)
+		os.Exit(words.ExitCgroup)
 	}
 	if isRootlessRestore(os.Args) {
 		os.Exit(rootlessRestore())
@@ -66,11 +53,11 @@ func Dispatch() {
 
 // joinCgroups moves this process into the cgroups named by the environment.
 func joinCgroups() error {
-	dirs, ok := os.LookupEnv(CgroupEnv)
+	dirs, ok := os.LookupEnv(words.CgroupEnv)
 	if !ok || dirs == "" {
 		return nil
 	}
-	_ = os.Unsetenv(CgroupEnv)
+	_ = os.Unsetenv(words.CgroupEnv)
 	for _, dir := range strings.Split(dirs, ":") {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
 			return err
