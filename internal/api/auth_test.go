@@ -15,31 +15,33 @@ import (
 
 func TestAuth_StrangersSeeNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	for _, path := range []string{"/tasks", "/squads", "/sse", "/users", "/events", "/nothing", "/sandboxes/x/terminal", "/sandboxes/x/exec"} {
-		for _, header := range []http.Header{nil, bearer("squad_wrong"), bearer(strings.Repeat("x", 100_000)), {"Cookie": {"squad_session=nope"}}} {
-			if len(header.Get("Authorization")) > 60_000 { // larger than any header is allowed to be
-				header.Set("Authorization", header.Get("Authorization")[:60_000])
-			}
-			resp, body := h.request(http.MethodGet, api.Prefix+path, "", header)
-			if resp.StatusCode != http.StatusUnauthorized || problem(t, body).Code != squad.CodeUnauthorized {
-				t.Errorf("%s answers %s", path, resp.Status)
+	onBoth(t, func(t *testing.T, h *house) {
+		for _, path := range []string{"/tasks", "/squads", "/sse", "/users", "/events", "/nothing", "/sandboxes/x/terminal", "/sandboxes/x/exec"} {
+			for _, header := range []http.Header{nil, bearer("squad_wrong"), bearer(strings.Repeat("x", 100_000)), {"Cookie": {"squad_session=nope"}}} {
+				if len(header.Get("Authorization")) > 60_000 { // larger than any header is allowed to be
+					header.Set("Authorization", header.Get("Authorization")[:60_000])
+				}
+				resp, body := h.request(http.MethodGet, api.Prefix+path, "", header)
+				if resp.StatusCode != http.StatusUnauthorized || problem(t, body).Code != squad.CodeUnauthorized {
+					t.Errorf("%s answers %s", path, resp.Status)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestAuth_PublicPathsAreFew(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	for path, want := range map[string]int{
-		"/healthz": 200, "/readyz": 200, "/": 200, api.Prefix + "/openapi.json": 200, api.Prefix + "/docs": 200, "/mcp": 401, "/git/x": 503,
-	} {
-		resp, _ := h.request(http.MethodGet, path, "", nil)
-		if resp.StatusCode != want {
-			t.Errorf("%s answers %d, want %d", path, resp.StatusCode, want)
+	onBoth(t, func(t *testing.T, h *house) {
+		for path, want := range map[string]int{
+			"/healthz": 200, "/readyz": 200, "/": 200, api.Prefix + "/openapi.json": 200, api.Prefix + "/docs": 200, "/mcp": 401, "/git/x": 503,
+		} {
+			resp, _ := h.request(http.MethodGet, path, "", nil)
+			if resp.StatusCode != want {
+				t.Errorf("%s answers %d, want %d", path, resp.StatusCode, want)
+			}
 		}
-	}
+	})
 }
 
 func TestSignIn_LinkWorksOnceAndForAShortTime(t *testing.T) {
@@ -85,31 +87,32 @@ func TestSignIn_LinkWorksOnceAndForAShortTime(t *testing.T) {
 
 func TestSession_ForeignPagesCannotAct(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	resp, _ := h.request(http.MethodPost, api.Prefix+"/session", `{"token":"`+h.admin.token+`"}`, nil)
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("sign in answers %s", resp.Status)
-	}
-	c := resp.Cookies()[0]
-	for name, header := range map[string]http.Header{
-		"fetch metadata": {"Sec-Fetch-Site": {"cross-site"}},
-		"sibling":        {"Sec-Fetch-Site": {"same-site"}},
-		"origin":         {"Origin": {"https://evil.example"}},
-	} {
-		header.Set("Cookie", c.Name+"="+c.Value)
-		resp, body := h.request(http.MethodPost, api.Prefix+"/squads", `{"name":"x"}`, header)
-		if resp.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %s %s", name, resp.Status, body)
+	onBoth(t, func(t *testing.T, h *house) {
+		resp, _ := h.request(http.MethodPost, api.Prefix+"/session", `{"token":"`+h.admin.token+`"}`, nil)
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("sign in answers %s", resp.Status)
 		}
-	}
-	own := http.Header{"Cookie": {c.Name + "=" + c.Value}, "Sec-Fetch-Site": {"same-origin"}}
-	if resp, body := h.request(http.MethodPost, api.Prefix+"/squads", `{"name":"x"}`, own); resp.StatusCode != http.StatusCreated {
-		t.Fatalf("our own page: %s %s", resp.Status, body)
-	}
-	cross, _ := h.request(http.MethodPost, api.Prefix+"/session", `{"token":"`+h.admin.token+`"}`, http.Header{"Sec-Fetch-Site": {"cross-site"}})
-	if cross.StatusCode != http.StatusForbidden {
-		t.Fatalf("a foreign page signs in: %s", cross.Status)
-	}
+		c := resp.Cookies()[0]
+		for name, header := range map[string]http.Header{
+			"fetch metadata": {"Sec-Fetch-Site": {"cross-site"}},
+			"sibling":        {"Sec-Fetch-Site": {"same-site"}},
+			"origin":         {"Origin": {"https://evil.example"}},
+		} {
+			header.Set("Cookie", c.Name+"="+c.Value)
+			resp, body := h.request(http.MethodPost, api.Prefix+"/squads", `{"name":"x"}`, header)
+			if resp.StatusCode != http.StatusForbidden {
+				t.Errorf("%s: %s %s", name, resp.Status, body)
+			}
+		}
+		own := http.Header{"Cookie": {c.Name + "=" + c.Value}, "Sec-Fetch-Site": {"same-origin"}}
+		if resp, body := h.request(http.MethodPost, api.Prefix+"/squads", `{"name":"x"}`, own); resp.StatusCode != http.StatusCreated {
+			t.Fatalf("our own page: %s %s", resp.Status, body)
+		}
+		cross, _ := h.request(http.MethodPost, api.Prefix+"/session", `{"token":"`+h.admin.token+`"}`, http.Header{"Sec-Fetch-Site": {"cross-site"}})
+		if cross.StatusCode != http.StatusForbidden {
+			t.Fatalf("a foreign page signs in: %s", cross.Status)
+		}
+	})
 }
 
 func TestSignIn_GuessingIsSlow(t *testing.T) {
@@ -183,134 +186,139 @@ func TestTokens_ExpiryScopesAndKinds(t *testing.T) {
 
 func TestRoles_UnknownAndForbiddenLookTheSame(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	ctx := t.Context()
-	mine, _ := h.squad("mine")
-	other, member := h.squad("other")
-	hidden := h.task(other, "secret plan")
-	guest := h.person("guest", false)
-	must(h.admin.PutSquadUser(ctx, mine.ID, guest.user.ID, squad.RoleViewer))(t)
+	onBoth(t, func(t *testing.T, h *house) {
+		ctx := t.Context()
+		mine, _ := h.squad("mine")
+		other, member := h.squad("other")
+		hidden := h.task(other, "secret plan")
+		guest := h.person("guest", false)
+		must(h.admin.PutSquadUser(ctx, mine.ID, guest.user.ID, squad.RoleViewer))(t)
 
-	for _, path := range []string{
-		"/squads/" + other.ID, "/members/" + member.ID, "/tasks/" + hidden.ID, "/tasks?squad_id=" + other.ID,
-		"/sse/squads/" + other.ID, "/users/" + h.admin.user.ID, "/squads/" + other.ID + "/users",
-	} {
-		real, body := h.request(http.MethodGet, api.Prefix+path, "", bearer(guest.token))
-		fake := strings.NewReplacer(other.ID, squad.NewID(), member.ID, squad.NewID(), hidden.ID, squad.NewID(), h.admin.user.ID, squad.NewID()).Replace(path)
-		unknown, other := h.request(http.MethodGet, api.Prefix+fake, "", bearer(guest.token))
-		if real.StatusCode != http.StatusNotFound || unknown.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %s and %s", path, real.Status, unknown.Status)
-			continue
+		for _, path := range []string{
+			"/squads/" + other.ID, "/members/" + member.ID, "/tasks/" + hidden.ID, "/tasks?squad_id=" + other.ID,
+			"/sse/squads/" + other.ID, "/users/" + h.admin.user.ID, "/squads/" + other.ID + "/users",
+		} {
+			real, body := h.request(http.MethodGet, api.Prefix+path, "", bearer(guest.token))
+			fake := strings.NewReplacer(other.ID, squad.NewID(), member.ID, squad.NewID(), hidden.ID, squad.NewID(), h.admin.user.ID, squad.NewID()).Replace(path)
+			unknown, other := h.request(http.MethodGet, api.Prefix+fake, "", bearer(guest.token))
+			if real.StatusCode != http.StatusNotFound || unknown.StatusCode != http.StatusNotFound {
+				t.Errorf("%s: %s and %s", path, real.Status, unknown.Status)
+				continue
+			}
+			if len(problem(t, body).Detail) != len(problem(t, other).Detail) {
+				t.Errorf("%s tells them apart: %s / %s", path, body, other)
+			}
 		}
-		if len(problem(t, body).Detail) != len(problem(t, other).Detail) {
-			t.Errorf("%s tells them apart: %s / %s", path, body, other)
+		tasks := must(client.Collect(guest.Tasks(ctx, nil)))(t)
+		squads := must(client.Collect(guest.Squads(ctx, nil)))(t)
+		if len(tasks) != 0 || len(squads) != 1 {
+			t.Fatalf("the guest sees %d tasks and %d squads", len(tasks), len(squads))
 		}
-	}
-	tasks := must(client.Collect(guest.Tasks(ctx, nil)))(t)
-	squads := must(client.Collect(guest.Squads(ctx, nil)))(t)
-	if len(tasks) != 0 || len(squads) != 1 {
-		t.Fatalf("the guest sees %d tasks and %d squads", len(tasks), len(squads))
-	}
-	own := h.task(mine, "open plan")
-	must(guest.Task(ctx, own.ID))(t)
-	_, err := guest.ChangeTask(ctx, own.ID, 0, squad.TaskChange{Title: ptr("mine now")})
-	wantCode(t, err, squad.CodeForbidden)
-	_, err = guest.CreateSquad(ctx, squad.NewSquad{Name: "x"})
-	wantCode(t, err, squad.CodeForbidden)
-	_, err = client.Collect(guest.Users(ctx))
-	wantCode(t, err, squad.CodeForbidden)
+		own := h.task(mine, "open plan")
+		must(guest.Task(ctx, own.ID))(t)
+		_, err := guest.ChangeTask(ctx, own.ID, 0, squad.TaskChange{Title: ptr("mine now")})
+		wantCode(t, err, squad.CodeForbidden)
+		_, err = guest.CreateSquad(ctx, squad.NewSquad{Name: "x"})
+		wantCode(t, err, squad.CodeForbidden)
+		_, err = client.Collect(guest.Users(ctx))
+		wantCode(t, err, squad.CodeForbidden)
+	})
 }
 
 func TestAgentToken_OpensItsTaskOnly(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	ctx := t.Context()
-	s, member := h.squad("one")
-	own, foreign := h.task(s, "own"), h.task(s, "foreign")
-	agent := h.client(must(h.admin.CreateToken(ctx, squad.NewToken{
-		Name: "agent", Kind: squad.TokenAgent, MemberID: member.ID, TaskID: own.ID,
-	}))(t).Secret)
+	onBoth(t, func(t *testing.T, h *house) {
+		ctx := t.Context()
+		s, member := h.squad("one")
+		own, foreign := h.task(s, "own"), h.task(s, "foreign")
+		agent := h.client(must(h.admin.CreateToken(ctx, squad.NewToken{
+			Name: "agent", Kind: squad.TokenAgent, MemberID: member.ID, TaskID: own.ID,
+		}))(t).Secret)
 
-	must(agent.Task(ctx, own.ID))(t)
-	_, err := agent.Task(ctx, foreign.ID)
-	wantCode(t, err, squad.CodeNotFound)
-	if rows := must(client.Collect(agent.Tasks(ctx, nil)))(t); len(rows) != 1 || rows[0].ID != own.ID {
-		t.Fatalf("the agent lists %v", rows)
-	}
-	_, err = agent.ChangeTask(ctx, own.ID, 0, squad.TaskChange{Title: ptr("easier")})
-	wantCode(t, err, squad.CodeForbidden)
-	_, err = agent.MoveTask(ctx, own.ID, squad.TaskMove{Status: squad.TaskDone})
-	wantCode(t, err, squad.CodeForbidden)
-	_, err = agent.CreateTask(ctx, squad.NewTask{SquadID: s.ID, Title: "more"})
-	wantCode(t, err, squad.CodeNotFound)
-	_, err = agent.CreateToken(ctx, squad.NewToken{Name: "more"})
-	wantCode(t, err, squad.CodeForbidden)
-	_, err = client.Collect(agent.Credentials(ctx, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent := must(agent.SendMessage(ctx, squad.NewMessage{SquadID: s.ID, To: "squad", Body: "hello"}))(t)
-	if sent.From != "member:"+member.ID {
-		t.Fatalf("the message is from %s", sent.From)
-	}
-	_, err = agent.SendMessage(ctx, squad.NewMessage{SquadID: s.ID, TaskID: foreign.ID, To: "squad", Body: "hello"})
-	wantCode(t, err, squad.CodeInvalid)
+		must(agent.Task(ctx, own.ID))(t)
+		_, err := agent.Task(ctx, foreign.ID)
+		wantCode(t, err, squad.CodeNotFound)
+		if rows := must(client.Collect(agent.Tasks(ctx, nil)))(t); len(rows) != 1 || rows[0].ID != own.ID {
+			t.Fatalf("the agent lists %v", rows)
+		}
+		_, err = agent.ChangeTask(ctx, own.ID, 0, squad.TaskChange{Title: ptr("easier")})
+		wantCode(t, err, squad.CodeForbidden)
+		_, err = agent.MoveTask(ctx, own.ID, squad.TaskMove{Status: squad.TaskDone})
+		wantCode(t, err, squad.CodeForbidden)
+		_, err = agent.CreateTask(ctx, squad.NewTask{SquadID: s.ID, Title: "more"})
+		wantCode(t, err, squad.CodeNotFound)
+		_, err = agent.CreateToken(ctx, squad.NewToken{Name: "more"})
+		wantCode(t, err, squad.CodeForbidden)
+		_, err = client.Collect(agent.Credentials(ctx, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := must(agent.SendMessage(ctx, squad.NewMessage{SquadID: s.ID, To: "squad", Body: "hello"}))(t)
+		if sent.From != "member:"+member.ID {
+			t.Fatalf("the message is from %s", sent.From)
+		}
+		_, err = agent.SendMessage(ctx, squad.NewMessage{SquadID: s.ID, TaskID: foreign.ID, To: "squad", Body: "hello"})
+		wantCode(t, err, squad.CodeInvalid)
 
-	must(h.admin.ChangeMember(ctx, member.ID, squad.MemberChange{IsActive: ptr(false)}))(t)
-	_, err = agent.Task(ctx, own.ID)
-	wantCode(t, err, squad.CodeUnauthorized)
+		must(h.admin.ChangeMember(ctx, member.ID, squad.MemberChange{IsActive: ptr(false)}))(t)
+		_, err = agent.Task(ctx, own.ID)
+		wantCode(t, err, squad.CodeUnauthorized)
+	})
 }
 
 func TestAgentToken_ProjectManagerWritesTasksOfItsSquad(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	ctx := t.Context()
-	s, _ := h.squad("one")
-	other, _ := h.squad("two")
-	pm := must(h.admin.CreateMember(ctx, squad.NewMember{SquadID: s.ID, Name: "Pia", Role: squad.RoleProjectManager}))(t)
-	first := h.task(s, "first")
-	agent := h.client(must(h.admin.CreateToken(ctx, squad.NewToken{Name: "pm", Kind: squad.TokenAgent, MemberID: pm.ID, TaskID: first.ID}))(t).Secret)
-	made := must(agent.CreateTask(ctx, squad.NewTask{SquadID: s.ID, Title: "split off"}))(t)
-	must(agent.ChangeTask(ctx, made.ID, made.Version, squad.TaskChange{Priority: ptr(3)}))(t)
-	_, err := agent.CreateTask(ctx, squad.NewTask{SquadID: other.ID, Title: "x"})
-	wantCode(t, err, squad.CodeNotFound)
+	onBoth(t, func(t *testing.T, h *house) {
+		ctx := t.Context()
+		s, _ := h.squad("one")
+		other, _ := h.squad("two")
+		pm := must(h.admin.CreateMember(ctx, squad.NewMember{SquadID: s.ID, Name: "Pia", Role: squad.RoleProjectManager}))(t)
+		first := h.task(s, "first")
+		agent := h.client(must(h.admin.CreateToken(ctx, squad.NewToken{Name: "pm", Kind: squad.TokenAgent, MemberID: pm.ID, TaskID: first.ID}))(t).Secret)
+		made := must(agent.CreateTask(ctx, squad.NewTask{SquadID: s.ID, Title: "split off"}))(t)
+		must(agent.ChangeTask(ctx, made.ID, made.Version, squad.TaskChange{Priority: ptr(3)}))(t)
+		_, err := agent.CreateTask(ctx, squad.NewTask{SquadID: other.ID, Title: "x"})
+		wantCode(t, err, squad.CodeNotFound)
+	})
 }
 
 func TestAdmin_TheLastOneStays(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	wantCode(t, h.admin.DeleteUser(t.Context(), h.admin.user.ID), squad.CodeConflict)
-	_, err := h.admin.ChangeUser(t.Context(), "me", squad.UserChange{Admin: ptr(false)})
-	wantCode(t, err, squad.CodeConflict)
-	guest := h.person("guest", false)
-	_, err = guest.ChangeUser(t.Context(), "me", squad.UserChange{Admin: ptr(true)})
-	wantCode(t, err, squad.CodeForbidden)
-	must(guest.ChangeUser(t.Context(), "me", squad.UserChange{Name: ptr("Gast")}))(t)
+	onBoth(t, func(t *testing.T, h *house) {
+		wantCode(t, h.admin.DeleteUser(t.Context(), h.admin.user.ID), squad.CodeConflict)
+		_, err := h.admin.ChangeUser(t.Context(), "me", squad.UserChange{Admin: ptr(false)})
+		wantCode(t, err, squad.CodeConflict)
+		guest := h.person("guest", false)
+		_, err = guest.ChangeUser(t.Context(), "me", squad.UserChange{Admin: ptr(true)})
+		wantCode(t, err, squad.CodeForbidden)
+		must(guest.ChangeUser(t.Context(), "me", squad.UserChange{Name: ptr("Gast")}))(t)
+	})
 }
 
 func TestAudit_NamesWhoDidWhat(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	s, _ := h.squad("one")
-	must(h.admin.ChangeSquad(t.Context(), s.ID, squad.SquadChange{Name: ptr("uno")}))(t)
-	var actions []string
-	for e, err := range h.admin.Audit(t.Context(), client.Values{"subject": s.ID}) {
-		if err != nil || e.Actor != "user:"+h.admin.user.ID || e.Remote == "" {
-			t.Fatalf("%+v %v", e, err)
+	onBoth(t, func(t *testing.T, h *house) {
+		s, _ := h.squad("one")
+		must(h.admin.ChangeSquad(t.Context(), s.ID, squad.SquadChange{Name: ptr("uno")}))(t)
+		var actions []string
+		for e, err := range h.admin.Audit(t.Context(), client.Values{"subject": s.ID}) {
+			if err != nil || e.Actor != "user:"+h.admin.user.ID || e.Remote == "" {
+				t.Fatalf("%+v %v", e, err)
+			}
+			actions = append(actions, e.Action)
 		}
-		actions = append(actions, e.Action)
-	}
-	if strings.Join(actions, " ") != "squad.change squad.create" {
-		t.Fatalf("actions %v", actions)
-	}
-	var stored []squad.AuditEntry
-	err := h.store.View(t.Context(), func(q *store.Query) (err error) {
-		stored, err = q.AuditEntries(t.Context(), store.AuditEntryFilter{})
-		return err
+		if strings.Join(actions, " ") != "squad.change squad.create" {
+			t.Fatalf("actions %v", actions)
+		}
+		var stored []squad.AuditEntry
+		err := h.store.View(t.Context(), func(q *store.Query) (err error) {
+			stored, err = q.AuditEntries(t.Context(), store.AuditEntryFilter{})
+			return err
+		})
+		if err != nil || len(stored) == 0 {
+			t.Fatal(err)
+		}
 	})
-	if err != nil || len(stored) == 0 {
-		t.Fatal(err)
-	}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -18,6 +18,7 @@ import (
 	"agentsquad/internal/event"
 	"agentsquad/internal/forge"
 	"agentsquad/internal/git"
+	"agentsquad/internal/pgtest"
 	"agentsquad/internal/store"
 	"agentsquad/internal/task"
 )
@@ -41,8 +42,26 @@ type person struct {
 
 func newHouse(t testing.TB, adjust ...func(*api.Config)) *house {
 	t.Helper()
+	return newHouseOn(t, "sqlite:"+filepath.Join(t.TempDir(), "squad.db"), adjust...)
+}
+
+// onBoth tells a story in a house on each database.
+func onBoth(t *testing.T, story func(t *testing.T, h *house)) {
+	t.Helper()
+	t.Run(store.SQLite, func(t *testing.T) {
+		t.Parallel()
+		story(t, newHouse(t))
+	})
+	t.Run(store.Postgres, func(t *testing.T) {
+		t.Parallel()
+		story(t, newHouseOn(t, pgtest.URL(t)))
+	})
+}
+
+func newHouseOn(t testing.TB, database string, adjust ...func(*api.Config)) *house {
+	t.Helper()
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(dir, "squad.db")})
+	s, err := store.Open(t.Context(), store.Config{URL: database})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,48 +151,49 @@ func (h *house) state() string {
 
 func TestEveryChange_NeedsARightAndARightBody(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	crew, member := h.squad("crew")
-	k := h.task(crew, "a task")
-	repo := must(h.admin.CreateRepository(t.Context(), squad.NewRepository{SquadID: crew.ID, Name: "hello"}))(t)
-	viewer := h.person("viewer", false)
-	must(h.admin.PutSquadUser(t.Context(), crew.ID, viewer.user.ID, squad.RoleViewer))(t)
-	ids := map[string]string{"squads": crew.ID, "members": member.ID, "tasks": k.ID, "repositories": repo.ID, "users": h.admin.user.ID}
-	d := h.document()
-	before := h.state()
-	d.changes(func(method, path string, op documented) {
-		at := fill(path, ids)
-		body, hasBody := []byte(nil), false
-		for kind, content := range op.RequestBody.Content {
-			if hasBody = kind == "application/json"; hasBody {
-				body, _ = json.Marshal(d.example(content.Schema, crew.ID))
+	onBoth(t, func(t *testing.T, h *house) {
+		crew, member := h.squad("crew")
+		k := h.task(crew, "a task")
+		repo := must(h.admin.CreateRepository(t.Context(), squad.NewRepository{SquadID: crew.ID, Name: "hello"}))(t)
+		viewer := h.person("viewer", false)
+		must(h.admin.PutSquadUser(t.Context(), crew.ID, viewer.user.ID, squad.RoleViewer))(t)
+		ids := map[string]string{"squads": crew.ID, "members": member.ID, "tasks": k.ID, "repositories": repo.ID, "users": h.admin.user.ID}
+		d := h.document()
+		before := h.state()
+		d.changes(func(method, path string, op documented) {
+			at := fill(path, ids)
+			body, hasBody := []byte(nil), false
+			for kind, content := range op.RequestBody.Content {
+				if hasBody = kind == "application/json"; hasBody {
+					body, _ = json.Marshal(d.example(content.Schema, crew.ID))
+				}
 			}
-		}
-		if full := whole[op.OperationID]; full != "" {
-			body = []byte(full)
-		}
-		if op.has("query", "path") {
-			at += "?path=/tmp/file"
-		}
-		if got := h.ask(method, at, "", body); !strings.HasPrefix(op.OperationID, "sign-") && got.status != http.StatusUnauthorized {
-			t.Errorf("%s %s (%s) without a token: %d", method, path, op.OperationID, got.status)
-		}
-		if got := h.ask(method, at, viewer.token, body); !slices.Contains(everybodys, op.OperationID) && got.status != http.StatusForbidden && got.status != http.StatusNotFound {
-			t.Errorf("%s %s (%s) by a viewer: %d %s, sent %s", method, path, op.OperationID, got.status, got.text, body)
-		}
-		if !hasBody {
-			return
-		}
-		bad := h.ask(method, at, h.admin.token, []byte(`{"no_such_field":1}`))
-		var p struct{ Code, Field string }
-		_ = json.Unmarshal([]byte(bad.text), &p)
-		if bad.status/100 != 4 || p.Field == "" || p.Code != "invalid" {
-			t.Errorf("%s %s (%s) with a wrong field: %d %s", method, path, op.OperationID, bad.status, bad.text)
+			if full := whole[op.OperationID]; full != "" {
+				body = []byte(full)
+			}
+			if op.has("query", "path") {
+				at += "?path=/tmp/file"
+			}
+			if got := h.ask(method, at, "", body); !strings.HasPrefix(op.OperationID, "sign-") && got.status != http.StatusUnauthorized {
+				t.Errorf("%s %s (%s) without a token: %d", method, path, op.OperationID, got.status)
+			}
+			if got := h.ask(method, at, viewer.token, body); !slices.Contains(everybodys, op.OperationID) && got.status != http.StatusForbidden && got.status != http.StatusNotFound {
+				t.Errorf("%s %s (%s) by a viewer: %d %s, sent %s", method, path, op.OperationID, got.status, got.text, body)
+			}
+			if !hasBody {
+				return
+			}
+			bad := h.ask(method, at, h.admin.token, []byte(`{"no_such_field":1}`))
+			var p struct{ Code, Field string }
+			_ = json.Unmarshal([]byte(bad.text), &p)
+			if bad.status/100 != 4 || p.Field == "" || p.Code != "invalid" {
+				t.Errorf("%s %s (%s) with a wrong field: %d %s", method, path, op.OperationID, bad.status, bad.text)
+			}
+		})
+		if after := h.state(); after != before {
+			t.Errorf("refused requests changed something: %s became %s", before, after)
 		}
 	})
-	if after := h.state(); after != before {
-		t.Errorf("refused requests changed something: %s became %s", before, after)
-	}
 }
 
 func TestEveryOperation_KeepsTheHouseRules(t *testing.T) {
@@ -231,53 +232,56 @@ func listed(d document, op documented) bool {
 
 func TestVerbs_NeedNoBodyWhereAllHasDefaults(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	d := h.document()
-	d.changes(func(method, path string, op documented) {
-		if method != http.MethodPost || op.RequestBody.Required || whole[op.OperationID] != "" || op.RequestBody.Content["application/json"].Schema.Ref == "" {
-			return
-		}
-		if got := h.ask(method, fill(path, nil), h.admin.token, nil); got.status == http.StatusBadRequest {
-			t.Errorf("%s without a body: %d %s", op.OperationID, got.status, got.text)
-		}
+	onBoth(t, func(t *testing.T, h *house) {
+		d := h.document()
+		d.changes(func(method, path string, op documented) {
+			if method != http.MethodPost || op.RequestBody.Required || whole[op.OperationID] != "" || op.RequestBody.Content["application/json"].Schema.Ref == "" {
+				return
+			}
+			if got := h.ask(method, fill(path, nil), h.admin.token, nil); got.status == http.StatusBadRequest {
+				t.Errorf("%s without a body: %d %s", op.OperationID, got.status, got.text)
+			}
+		})
 	})
 }
 
 func TestTasks_LabelIsPartOfTheQuery(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	crew, _ := h.squad("crew")
-	for i := range 12 {
-		labels := []string{"plain"}
-		if i%4 == 3 {
-			labels = []string{"urgent"}
+	onBoth(t, func(t *testing.T, h *house) {
+		crew, _ := h.squad("crew")
+		for i := range 12 {
+			labels := []string{"plain"}
+			if i%4 == 3 {
+				labels = []string{"urgent"}
+			}
+			must(h.admin.CreateTask(t.Context(), squad.NewTask{SquadID: crew.ID, Title: fmt.Sprintf("task %d", i), Labels: labels}))(t)
 		}
-		must(h.admin.CreateTask(t.Context(), squad.NewTask{SquadID: crew.ID, Title: fmt.Sprintf("task %d", i), Labels: labels}))(t)
-	}
-	got := h.ask(http.MethodGet, "/api/v1/tasks?label=urgent&limit=2", h.admin.token, nil)
-	var page struct {
-		Items []squad.Task
-		Next  string
-	}
-	if err := json.Unmarshal([]byte(got.text), &page); err != nil || len(page.Items) != 2 || page.Next == "" {
-		t.Errorf("the first page of two urgent tasks: %v %s", err, got.text)
-	}
+		got := h.ask(http.MethodGet, "/api/v1/tasks?label=urgent&limit=2", h.admin.token, nil)
+		var page struct {
+			Items []squad.Task
+			Next  string
+		}
+		if err := json.Unmarshal([]byte(got.text), &page); err != nil || len(page.Items) != 2 || page.Next == "" {
+			t.Errorf("the first page of two urgent tasks: %v %s", err, got.text)
+		}
+	})
 }
 
 func TestBoard_HasEveryTaskInOneAnswer(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	crew, _ := h.squad("crew")
-	for i := range 3 {
-		h.task(crew, fmt.Sprintf("task %d", i))
-	}
-	outsider := h.person("outsider", false)
-	var page struct{ Items []squad.Task }
-	got := h.ask(http.MethodGet, "/api/v1/squads/"+crew.ID+"/board", h.admin.token, nil)
-	if err := json.Unmarshal([]byte(got.text), &page); err != nil || len(page.Items) != 3 {
-		t.Errorf("board: %v %d %s", err, got.status, got.text)
-	}
-	if got := h.ask(http.MethodGet, "/api/v1/squads/"+crew.ID+"/board", outsider.token, nil); got.status != http.StatusNotFound {
-		t.Errorf("an outsider's board: %d", got.status)
-	}
+	onBoth(t, func(t *testing.T, h *house) {
+		crew, _ := h.squad("crew")
+		for i := range 3 {
+			h.task(crew, fmt.Sprintf("task %d", i))
+		}
+		outsider := h.person("outsider", false)
+		var page struct{ Items []squad.Task }
+		got := h.ask(http.MethodGet, "/api/v1/squads/"+crew.ID+"/board", h.admin.token, nil)
+		if err := json.Unmarshal([]byte(got.text), &page); err != nil || len(page.Items) != 3 {
+			t.Errorf("board: %v %d %s", err, got.status, got.text)
+		}
+		if got := h.ask(http.MethodGet, "/api/v1/squads/"+crew.ID+"/board", outsider.token, nil); got.status != http.StatusNotFound {
+			t.Errorf("an outsider's board: %d", got.status)
+		}
+	})
 }
