@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -105,5 +106,27 @@ func TestDeploy_FilesAreWellFormedAndNameRealSettings(t *testing.T) {
 				t.Errorf("%s sets %s, which is no setting", file, name)
 			}
 		}
+	}
+}
+
+// The unit is judged by systemd itself, with a program that exists in the place of
+// the installed one.
+func TestDeploy_UnitIsTakenBySystemd(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("SKIPPED, the unit was not checked: systemd-analyze is not installed (apt-get install systemd)")
+	}
+	const installed = "/usr/local/bin/squad"
+	text := deployed(t, "squad.service")
+	if !strings.Contains(text, installed) {
+		t.Fatalf("the unit does not start %s", installed)
+	}
+	file := filepath.Join(t.TempDir(), "squad.service")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, installed, "/bin/true")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(out), "squad.service") {
+		t.Fatalf("%v: %s", err, out)
 	}
 }

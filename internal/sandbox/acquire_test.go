@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
 	squad "agentsquad"
 	"agentsquad/e2b/e2btest"
 	"agentsquad/internal/sandbox"
@@ -210,5 +213,28 @@ func TestLimit_OfOurOwnIsAQuota(t *testing.T) {
 	group.Wait()
 	if refused.Load() != 5 || h.provider.Made() != 3 {
 		t.Errorf("%d refused, %d made, want 5 and 3", refused.Load(), h.provider.Made())
+	}
+}
+
+func TestAcquire_IsASpanBelowItsCaller(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, nil)
+	spans := tracetest.NewSpanRecorder()
+	ctx, parent := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)).Tracer("test").Start(bounded(t), "step sandbox")
+	if _, err := h.service.Acquire(ctx, h.request(h.execution())); err != nil {
+		t.Fatal(err)
+	}
+	var own sdk.ReadOnlySpan
+	transactions := 0
+	for _, span := range spans.Ended() {
+		switch span.Name() {
+		case "sandbox.Acquire":
+			own = span
+		case "store.Tx":
+			transactions++
+		}
+	}
+	if own == nil || own.Parent().SpanID() != parent.SpanContext().SpanID() || transactions == 0 {
+		t.Errorf("span %v with %d transactions", own, transactions)
 	}
 }

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"agentsquad/internal/store"
@@ -24,7 +26,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add(`{"format":"agent-squad-backup","version":1,"schema":1}` + "\n" + `[1,2]` + "\n" + `{"rows":1}`)
 	f.Add(`{"format":"agent-squad-backup","version":1,"schema":1}` + "\n" + `{"table":"users","columns":["id"],"kinds":["int"]}` + "\n" + `["x"]`)
 	f.Fuzz(func(t *testing.T, text string) {
-		url := freshURL(t, store.SQLite)
+		url := "sqlite:" + filepath.Join(inMemory(t), "squad.db")
 		failed := store.Restore(t.Context(), store.Config{URL: url}, zip(t, text))
 		restored := open(t, url)
 		users, err := restored.Users(t.Context(), store.UserFilter{})
@@ -38,4 +40,17 @@ func FuzzRestore(f *testing.F) {
 			t.Fatalf("failed (%v), yet %d users are there", failed, len(users))
 		}
 	})
+}
+
+// inMemory is a folder that no disk is asked for, where there is one: a database is
+// synced at each commit, and a busy disk leaves a fuzzer with one try in seconds,
+// or with none before its time is over ("context deadline exceeded").
+func inMemory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "squad-fuzz-") //nolint:usetesting // TempDir is on disk
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }

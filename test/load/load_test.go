@@ -122,11 +122,14 @@ func BenchmarkTasks100(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// memory is the server's peak resident size without file pages of the program.
-func (s *server) memory() float64 {
+// memory is the server's resident size without file pages of the program.
+func (s *server) memory() float64 { return s.status("RssAnon:") }
+
+// status reads a size that the kernel tells, in MB.
+func (s *server) status(name string) float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			return kb / 1024
 		}
