@@ -72,6 +72,7 @@ func Start(ctx context.Context, cfg *Config, log *slog.Logger) (*App, error) {
 		{"build rooms", a.buildRooms},
 		{"serve", a.serve},
 		{"start rooms", a.startRooms},
+		{"announce", func(context.Context) error { return a.folder.announce(a.url) }},
 		{"fill in", a.fillIn},
 	}
 	for _, step := range steps {
@@ -201,7 +202,7 @@ func (a *App) serve(context.Context) error {
 	a.rooms.ports.Doctor = a
 	a.api, err = api.New(api.Config{
 		Store: a.store, Events: a.events, Life: a.life, Ports: a.rooms.ports, Log: a.log, Registry: a.registry, Version: Version,
-		PublicURL: a.cfg.PublicURL, BehindProxy: a.cfg.BehindProxy, SessionLifetime: a.cfg.SessionLifetime,
+		PublicURL: a.cfg.PublicURL, BehindProxy: a.cfg.BehindProxy, SessionLifetime: a.cfg.SessionLifetime, Ready: a.ready,
 	})
 	if err != nil {
 		return err
@@ -219,7 +220,7 @@ func (a *App) serve(context.Context) error {
 		}
 	}()
 	a.onStop("http", a.stopHTTP)
-	return a.folder.announce(a.url)
+	return nil
 }
 
 // stopHTTP ends the streams, waits for requests, and cuts what is left.

@@ -77,6 +77,9 @@ func (a *App) startRooms(ctx context.Context) error {
 	a.run("housekeeping", a.housekeep)
 	if r.local.server != nil {
 		a.run("local sandboxes", r.local.server.Run)
+		if err := a.ready(ctx); err != nil {
+			a.log.WarnContext(ctx, "local sandboxes are still being taken up", "error", err)
+		}
 	}
 	if r.sandboxes != nil {
 		a.run("sandbox service", r.sandboxes.Run)
@@ -87,6 +90,14 @@ func (a *App) startRooms(ctx context.Context) error {
 		a.run("runner", r.work.runner.Work)
 	}
 	return a.startPprof(ctx)
+}
+
+// ready waits until what ran before this start can be used again.
+func (a *App) ready(ctx context.Context) error {
+	if s := a.rooms.local.server; s != nil {
+		return s.AwaitReady(ctx)
+	}
+	return nil
 }
 
 // onLost is told of sandboxes that were found dead.

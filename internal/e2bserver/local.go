@@ -80,11 +80,21 @@ type localMachine struct{ sb *gvisor.Sandbox }
 func (m localMachine) Open(ctx context.Context, h tunnel.Header) (net.Conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, tunnelWait)
 	defer cancel()
-	session, err := m.sb.Tunnel(waiting)
-	if err != nil {
-		return nil, err
+	for {
+		session, err := m.sb.Tunnel(waiting)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := session.Open(ctx, h)
+		if !errors.Is(err, tunnel.ErrClosed) {
+			return conn, err
+		}
+		select { // nothing was sent: the next one will do
+		case <-session.Done():
+		case <-waiting.Done():
+			return nil, err
+		}
 	}
-	return session.Open(ctx, h)
 }
 
 // tunnelWait bounds how long a request waits for a sandbox whose daemon is away,

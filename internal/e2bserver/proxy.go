@@ -98,7 +98,7 @@ func (s *Server) dataPlane() http.Handler {
 // admit finds the live run behind a target and checks that the request may
 // reach it.
 func (s *Server) admit(r *http.Request, t target) (route, error) {
-	if err := s.awaitReady(r.Context()); err != nil {
+	if err := s.AwaitReady(r.Context()); err != nil {
 		return route{}, err
 	}
 	b := s.find(t.id)

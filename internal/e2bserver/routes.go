@@ -85,7 +85,7 @@ func (s *Server) authenticated(h handler) http.Handler {
 			s.writeError(w, r, squad.Errorf(squad.CodeUnauthorized, "Invalid API key"))
 			return
 		}
-		if err := s.awaitReady(r.Context()); err != nil {
+		if err := s.AwaitReady(r.Context()); err != nil {
 			s.writeError(w, r, err)
 			return
 		}

@@ -102,8 +102,9 @@ func (s *Server) background(do func(ctx context.Context)) {
 	}()
 }
 
-// awaitReady holds early requests back until recovery is done.
-func (s *Server) awaitReady(ctx context.Context) error {
+// AwaitReady waits until the sandboxes of an earlier run are taken up, half a
+// minute at most. Requests that come earlier are held back as long.
+func (s *Server) AwaitReady(ctx context.Context) error {
 	select {
 	case <-s.ready:
 		return nil

@@ -27,22 +27,21 @@ const daemonMode = "ENVD_TEST_DAEMON"
 
 // TestMain turns the test binary into the daemon when a test starts it as process 1.
 func TestMain(m *testing.M) {
-	socket := os.Getenv(daemonMode)
-	if socket == "" {
+	if os.Getenv(daemonMode) == "" {
 		os.Exit(m.Run())
 	}
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		fmt.Fprintln(os.Stderr, "mount proc:", err)
 		os.Exit(1)
 	}
-	os.Exit(envd.Main([]string{"--tunnel", socket, "--user", "root"}))
+	os.Exit(envd.Main([]string{"--user", "root"}))
 }
 
 // host is the host's side of a daemon that runs as process 1 in namespaces of its own.
 type host struct {
-	t        *testing.T
-	listener net.Listener
-	accept   func(tunnel.Header, net.Conn)
+	t      *testing.T
+	door   int // hands tunnels in
+	accept func(tunnel.Header, net.Conn)
 
 	mu      sync.Mutex
 	session *tunnel.Session
@@ -53,14 +52,15 @@ func newHost(t *testing.T, accept func(tunnel.Header, net.Conn)) *host {
 	if os.Geteuid() != 0 {
 		t.Skip("needs namespaces of its own: run the tests as root")
 	}
-	socket := filepath.Join(t.TempDir(), "t.sock")
-	l, err := net.Listen("unix", socket)
+	door, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	stdin := os.NewFile(uintptr(door[1]), "door")
+	defer stdin.Close()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), daemonMode+"="+socket)
-	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), daemonMode+"=yes")
+	cmd.Stdin, cmd.Stderr = stdin, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
 	}
@@ -70,21 +70,36 @@ func newHost(t *testing.T, accept func(tunnel.Header, net.Conn)) *host {
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		l.Close()
+		syscall.Close(door[0])
 	})
-	h := &host{t: t, listener: l, accept: accept}
+	h := &host{t: t, door: door[0], accept: accept}
 	h.next()
 	return h
 }
 
-// next waits for the daemon to dial.
+// next hands a tunnel in and waits for the daemon's answer.
 func (h *host) next() {
 	h.t.Helper()
-	h.listener.(*net.UnixListener).SetDeadline(time.Now().Add(30 * time.Second))
-	conn, err := h.listener.Accept()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	err = syscall.Sendmsg(h.door, []byte{1}, syscall.UnixRights(pair[1]), nil, 0)
+	syscall.Close(pair[1])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ours := os.NewFile(uintptr(pair[0]), "tunnel")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		h.t.Fatal(err)
+	}
+	conn.SetReadDeadline(time.Time{})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.session = tunnel.Server(conn, h.accept)

@@ -17,9 +17,6 @@ import (
 	"agentsquad/internal/tunnel"
 )
 
-// DefaultTunnel is where the runtime mounts the host's socket.
-const DefaultTunnel = "/run/squad/tunnel.sock"
-
 const (
 	listenAddress   = "127.0.0.1:49983"
 	proxyAddress    = "127.0.0.1:3128"
@@ -27,10 +24,10 @@ const (
 )
 
 // Main runs the daemon until it is told to stop, and returns its exit code.
-// Normally it is process 1 of a sandbox and never returns.
+// Normally it is process 1 of a sandbox and never returns. Standard input is a
+// datagram socket through which the host hands tunnels in.
 func Main(args []string) int {
 	flags := flag.NewFlagSet("envd", flag.ContinueOnError)
-	socket := flags.String("tunnel", DefaultTunnel, "unix socket of the host")
 	user := flags.String("user", "", "default user of commands and files")
 	workdir := flags.String("workdir", "", "default working directory (the user's home if empty)")
 	if err := flags.Parse(args); err != nil {
@@ -47,7 +44,12 @@ func Main(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	d := newDaemon(Config{DefaultUser: *user, DefaultWorkdir: *workdir, Reap: first, Env: proxyEnv(), Log: log}, *socket)
+	door, err := openDoor(os.Stdin)
+	if err != nil {
+		log.Error("cannot start", "error", err)
+		return 1
+	}
+	d := newDaemon(Config{DefaultUser: *user, DefaultWorkdir: *workdir, Reap: first, Env: proxyEnv(), Log: log}, door)
 	if err := d.run(ctx); err != nil {
 		log.Error("cannot serve", "error", err)
 		return 1
@@ -66,11 +68,9 @@ type daemon struct {
 	log    *slog.Logger
 }
 
-func newDaemon(c Config, socket string) *daemon {
+func newDaemon(c Config, way *door) *daemon {
 	d := &daemon{server: NewServer(c), inbox: newInbox(), code: newInbox(), log: c.Log}
-	d.link = tunnel.NewLink(func(ctx context.Context) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}, d.accept)
+	d.link = tunnel.NewLink(way.next, d.accept)
 	d.way = newWayOut(d.link, c.Log)
 	d.http = &http.Server{
 		Handler:     d.server,
@@ -86,8 +86,8 @@ func newDaemon(c Config, socket string) *daemon {
 	return d
 }
 
-// run serves until ctx ends. It listens before it dials, so that a host that
-// sees the tunnel finds everything in place. A loopback port that cannot be had
+// run serves until ctx ends. It listens before it takes a tunnel up, so that a
+// host that sees the tunnel finds everything in place. A loopback port that cannot be had
 // is logged and done without.
 func (d *daemon) run(ctx context.Context) error {
 	go serveUntilClosed(d.http.Serve, d.inbox, d.log)

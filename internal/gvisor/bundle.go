@@ -14,8 +14,8 @@ import (
 
 // Where the runtime's own parts appear inside a sandbox.
 const (
-	insideTunnel = "/run/squad"
-	insideEnvd   = "/.squad"
+	insideShown = "/run/squad"
+	insideEnvd  = "/.squad"
 )
 
 // insideCaps are the capabilities of root inside. CAP_SYS_ADMIN and
@@ -47,7 +47,7 @@ func (s *Sandbox) spec(rec record) *specs.Spec {
 		Hostname: hostname,
 		Root:     &specs.Root{Path: "rootfs"},
 		Process: &specs.Process{
-			Args: []string{insideEnvd + "/envd", "--tunnel", insideTunnel + "/tunnel.sock"},
+			Args: []string{insideEnvd + "/envd"},
 			Cwd:  "/",
 			Env:  []string{"PATH=" + insidePath, "HOME=/root", "LANG=C.UTF-8"},
 			Capabilities: &specs.LinuxCapabilities{
@@ -91,7 +91,7 @@ func (s *Sandbox) mounts(rec record) []specs.Mount {
 		all = append(all, m.oci())
 	}
 	return append(all,
-		specs.Mount{Destination: insideTunnel, Type: "bind", Source: s.box.tunnel(), Options: []string{"bind", "ro", "nosuid", "nodev", "noexec"}},
+		specs.Mount{Destination: insideShown, Type: "bind", Source: s.box.shown(), Options: []string{"bind", "ro", "nosuid", "nodev", "noexec"}},
 		specs.Mount{Destination: insideEnvd, Type: "erofs", Source: rec.Held.of(rec.Envd), Options: []string{"ro"}},
 	)
 }

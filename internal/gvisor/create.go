@@ -113,11 +113,14 @@ func (s *Sandbox) start(ctx context.Context) error {
 	if err := s.writeBundle(rec); err != nil {
 		return err
 	}
-	if err := s.openDoor(); err != nil {
+	door, err := s.box.makeDoor()
+	if err != nil {
 		return err
 	}
+	defer door.Close()
+	s.openDoor()
 	began := now()
-	if err := s.boot(ctx, rec, dirs); err != nil {
+	if err := s.boot(ctx, rec, dirs, door); err != nil {
 		return err
 	}
 	s.rt.cfg.Log.Debug("sandbox started", "sandbox_id", s.id, "took", time.Since(began))
@@ -132,10 +135,10 @@ func (s *Sandbox) start(ctx context.Context) error {
 	return err
 }
 
-// boot runs runsc until envd has dialled in. runsc may still be busy with its
+// boot runs runsc until envd has answered at the door. runsc may still be busy with its
 // own books by then; the sandbox is already usable.
-func (s *Sandbox) boot(ctx context.Context, rec record, cgroups []string) error {
-	in := invocation{box: s.box, program: rec.runsc(), cgroups: cgroups, diskMB: rec.DiskMB, verb: "run"}
+func (s *Sandbox) boot(ctx context.Context, rec record, cgroups []string, door *os.File) error {
+	in := invocation{box: s.box, program: rec.runsc(), cgroups: cgroups, diskMB: rec.DiskMB, verb: "run", stdin: door}
 	in.args = []string{"--detach", "--bundle=" + s.box.bundle(), "--pid-file=" + s.box.pid()}
 	switch {
 	case rec.Root.Checkpoint != "":
@@ -151,10 +154,10 @@ func (s *Sandbox) boot(ctx context.Context, rec record, cgroups []string) error 
 		_, err := s.rt.runsc.run(ctx, in)
 		ended <- err
 	}()
-	dialled := make(chan error, 1)
+	answered := make(chan error, 1)
 	go func() {
 		_, err := s.Tunnel(ctx)
-		dialled <- err
+		answered <- err
 	}()
 	var gone <-chan struct{}
 	for up, booted := false, false; !up || !booted; {
@@ -169,11 +172,11 @@ func (s *Sandbox) boot(ctx context.Context, rec record, cgroups []string) error 
 				return err
 			}
 			gone = p.gone
-		case err := <-dialled:
+		case err := <-answered:
 			if err != nil {
 				return errors.Join(err, s.autopsy())
 			}
-			up, dialled = true, nil
+			up, answered = true, nil
 		case <-gone:
 			return fmt.Errorf("sandbox died while it started: %w", cmp.Or(s.autopsy(), os.ErrProcessDone))
 		}

@@ -19,9 +19,9 @@ func (f folder) state() string   { return filepath.Join(string(f), "state.json")
 func (f folder) log() string     { return filepath.Join(string(f), "runsc.log") }
 func (f folder) bundle() string  { return filepath.Join(string(f), "bundle") }
 func (f folder) overlay() string { return filepath.Join(string(f), "overlay") }
-func (f folder) tunnel() string  { return filepath.Join(string(f), "tunnel") }
-func (f folder) socket() string  { return filepath.Join(string(f), "tunnel", "tunnel.sock") }
-func (f folder) lent() string    { return filepath.Join(string(f), "tunnel", "lent") }
+func (f folder) door() string    { return filepath.Join(string(f), "door") }
+func (f folder) shown() string   { return filepath.Join(string(f), "shown") }
+func (f folder) lent() string    { return filepath.Join(f.shown(), "lent") }
 func (f folder) image() string   { return filepath.Join(string(f), "image") }
 func (f folder) pid() string     { return filepath.Join(string(f), "pid") }
 
@@ -37,12 +37,12 @@ func (f folder) make() error {
 }
 
 func (f folder) parts() error {
-	for _, d := range []string{f.bundle(), f.overlay(), f.tunnel()} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
+	for d, mode := range map[string]fs.FileMode{f.bundle(): 0o700, f.overlay(): 0o700, f.shown(): 0o755, filepath.Join(f.bundle(), "rootfs"): 0o755} {
+		if err := os.MkdirAll(d, mode); err != nil {
 			return fmt.Errorf("make sandbox folder: %w", err)
 		}
 	}
-	return os.MkdirAll(filepath.Join(f.bundle(), "rootfs"), 0o755)
+	return os.Chmod(f.shown(), 0o755) //nolint:gosec // users inside read it; outside it lies in a closed folder
 }
 
 // record is what is kept of a sandbox on disk.

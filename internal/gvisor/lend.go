@@ -15,7 +15,7 @@ import (
 )
 
 // Lent is where folders that were lent to a sandbox appear inside, each by its name.
-const Lent = insideTunnel + "/lent"
+const Lent = insideShown + "/lent"
 
 var lentPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
@@ -38,10 +38,6 @@ func (s *Sandbox) Lend(ctx context.Context, name, dir string) error {
 	if s.Info().Status.Final() {
 		return squad.NotFound("sandbox", s.id)
 	}
-	// The socket in it stays root's; users inside may only pass.
-	if err := os.Chmod(s.box.tunnel(), 0o711); err != nil { //nolint:gosec // see above
-		return fmt.Errorf("lend %s: %w", name, err)
-	}
 	return s.box.lend(ctx, filepath.Join(s.box.lent(), name), dir)
 }
 
@@ -63,9 +59,6 @@ func (f folder) lend(ctx context.Context, to, from string) error {
 func (f folder) relend(ctx context.Context, from string) error {
 	if _, err := os.Stat(from); from == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	if err := os.Chmod(f.tunnel(), 0o711); err != nil { //nolint:gosec // as in Lend
-		return fmt.Errorf("lend again: %w", err)
 	}
 	return f.lend(ctx, f.lent(), from)
 }

@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,24 +9,75 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// listen opens the socket that envd dials. The path is given through an open
-// folder, because a socket's name may have 107 bytes only.
-func listen(f folder) (*net.UnixListener, error) {
-	if err := os.Remove(f.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open tunnel: %w", err)
+// makeDoor makes the socket that a sandbox has as its standard input. The host
+// hands tunnels in through it, see [folder.knock]. Nothing inside has a name that
+// leads to a socket of the host, and a server that was started again finds the
+// door where it was.
+func (f folder) makeDoor() (*os.File, error) {
+	if err := os.Remove(f.door()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("make door: %w", err)
 	}
-	dir, err := os.Open(f.tunnel())
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open tunnel: %w", err)
+		return nil, fmt.Errorf("make door: %w", err)
+	}
+	door := os.NewFile(uintptr(fd), "door")
+	if err := f.atDoor(func(addr unix.Sockaddr) error { return unix.Bind(fd, addr) }); err != nil {
+		_ = door.Close()
+		return nil, fmt.Errorf("make door: %w", err)
+	}
+	return door, nil
+}
+
+// atDoor calls do with the door's address. The path is given through an open
+// folder, because a socket's name may have 107 bytes only.
+func (f folder) atDoor(do func(unix.Sockaddr) error) error {
+	dir, err := os.Open(string(f))
+	if err != nil {
+		return err
 	}
 	defer dir.Close()
-	name := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(f.socket())
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	return do(&unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(f.door())})
+}
+
+// knock hands one end of a new connection in and waits until the daemon has
+// answered, which it does once it is up, or ctx ends.
+func (f folder) knock(ctx context.Context) (net.Conn, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open tunnel: %w", err)
+		return nil, fmt.Errorf("knock: %w", err)
 	}
-	l.SetUnlinkOnClose(false) // the name above leads nowhere by then
-	return l, nil
+	ours := os.NewFile(uintptr(pair[0]), "tunnel")
+	defer ours.Close()
+	err = f.atDoor(func(addr unix.Sockaddr) error {
+		sender, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(sender)
+		return unix.Sendmsg(sender, []byte{1}, unix.UnixRights(pair[1]), addr, unix.MSG_DONTWAIT)
+	})
+	_ = unix.Close(pair[1])
+	if err != nil {
+		return nil, fmt.Errorf("knock: %w", err)
+	}
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, fmt.Errorf("knock: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	_, err = conn.Read(make([]byte, 1))
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("knock: %w", err)
+	}
+	return conn, nil
 }

@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if data := os.Getenv(serverEnv); data != "" {
 		server(data)
 	}
+	if data := os.Getenv(busyEnv); data != "" {
+		busy(data)
+	}
 	dir, err := os.MkdirTemp("", "gvrt")
 	if err != nil {
 		panic(err)

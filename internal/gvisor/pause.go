@@ -83,7 +83,9 @@ func (s *Sandbox) save(ctx context.Context, dir string, memory, goOn bool) error
 	in.args = append(in.args, s.id)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	s.hangUp()
+	if err := s.hangUp(ctx); err != nil {
+		return err
+	}
 	_, err := s.rt.runsc.run(ctx, in)
 	if err == nil && !goOn {
 		return s.stop(ctx)
@@ -91,9 +93,7 @@ func (s *Sandbox) save(ctx context.Context, dir string, memory, goOn bool) error
 	if err != nil {
 		_ = os.RemoveAll(dir)
 	}
-	if derr := s.openDoor(); err == nil {
-		err = derr
-	}
+	s.openDoor()
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"agentsquad"
 )
@@ -58,7 +59,23 @@ func (r *Runtime) Recover(ctx context.Context) (Recovery, error) {
 	}
 	wg.Wait()
 	errs = append(errs, r.killStrays(ctx), r.sweepStrays(ctx))
+	r.awaitTunnels(ctx)
 	return found, errors.Join(errs...)
+}
+
+// attachPatience bounds how long a recovery waits for the daemons. One that does
+// not answer by then is waited for by those who use it.
+const attachPatience = 3 * time.Second
+
+// awaitTunnels waits until the sandboxes that run can be talked to.
+func (r *Runtime) awaitTunnels(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, attachPatience)
+	defer cancel()
+	for _, s := range r.List() {
+		if _, err := s.Tunnel(ctx); ctx.Err() != nil {
+			r.cfg.Log.Warn("sandbox does not answer yet", "sandbox_id", s.id, "error", err)
+		}
+	}
 }
 
 // recoverOne attaches, lists or removes one sandbox.
@@ -81,9 +98,7 @@ func (r *Runtime) recoverOne(ctx context.Context, id string) (Info, error) {
 			p.close()
 			return rec.Info, err
 		}
-		if err := s.openDoor(); err != nil {
-			return rec.Info, err
-		}
+		s.openDoor()
 		s.follow(p)
 		return rec.Info, nil
 	}

@@ -35,6 +35,7 @@ type invocation struct {
 	diskMB  int64
 	verb    string
 	args    []string
+	stdin   *os.File // of the sandbox; nil is /dev/null
 }
 
 func (r *runsc) flags(in invocation) []string {
@@ -44,7 +45,6 @@ func (r *runsc) flags(in invocation) []string {
 		"--log-format=json",
 		"--network=none",
 		"--ignore-cgroups",
-		"--host-uds=open",
 		"--allow-suid",
 		"--host-settings=ignore",
 		"--restore-spec-validation=ignore",
@@ -68,8 +68,8 @@ func (r *runsc) flags(in invocation) []string {
 	return append(f, "--overlay2="+overlay)
 }
 
-// command prepares a call; its standard streams are /dev/null, because a
-// sandbox inherits them and outlives us.
+// command prepares a call; its output goes to /dev/null, because a sandbox
+// inherits it and outlives us.
 func (r *runsc) command(ctx context.Context, in invocation) *exec.Cmd {
 	args := append(append(r.flags(in), in.verb), in.args...)
 	program := in.program
@@ -79,7 +79,10 @@ func (r *runsc) command(ctx context.Context, in invocation) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Args[0] = "runsc"
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
+	if in.stdin != nil {
+		cmd.Stdin = in.stdin
+	}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "GOMAXPROCS=1"} // it does one thing after the other
 	if len(in.cgroups) > 0 {
 		cmd.Env = append(cmd.Env, words.CgroupEnv+"="+strings.Join(in.cgroups, ":"))
 	}

@@ -21,12 +21,12 @@ type Sandbox struct {
 	turn chan struct{} // held by the verb that runs
 	done chan struct{} // closed when the sandbox has ended for good
 
-	mu       sync.Mutex
-	rec      record
-	session  *tunnel.Session
-	listener *net.UnixListener
-	proc     *process
-	changed  chan struct{} // closed and replaced at each change of the fields above
+	mu      sync.Mutex
+	rec     record
+	session *tunnel.Session
+	shut    context.CancelFunc // no other tunnel is taken up
+	proc    *process
+	changed chan struct{} // closed and replaced at each change of the fields above
 }
 
 func (r *Runtime) newSandbox(rec record) *Sandbox {
@@ -100,36 +100,48 @@ func (s *Sandbox) begin(ctx context.Context) error {
 
 func (s *Sandbox) end() { <-s.turn }
 
-// accept serves the tunnel's socket until the listener closes. One tunnel is
-// live at a time: while it is, another dial from inside is turned away.
-func (s *Sandbox) accept(l *net.UnixListener) {
-	for {
-		conn, err := l.AcceptUnix()
-		if err != nil {
-			return
+// openDoor takes a tunnel up as soon as the daemon answers, and another whenever
+// one ends, until the door is shut.
+func (s *Sandbox) openDoor() {
+	ctx, shut := context.WithCancel(context.Background())
+	s.mu.Lock()
+	s.shut = shut
+	s.mu.Unlock()
+	go func() {
+		for ctx.Err() == nil {
+			if conn, err := s.box.knock(ctx); err == nil {
+				s.serve(ctx, conn)
+			}
+			pause(ctx, knockPause)
 		}
-		s.mu.Lock()
-		if s.session != nil || s.listener != l {
-			s.mu.Unlock()
-			_ = conn.Close()
-			time.Sleep(dialPause)
-			continue
-		}
-		session := tunnel.Server(conn, func(h tunnel.Header, c net.Conn) { s.rt.accept(s.id, h, c) })
-		s.session = session
-		s.wake()
-		s.mu.Unlock()
-		go s.release(session)
-		time.Sleep(dialPause)
+	}()
+}
+
+// knockPause is the least time between two tunnels: a sandbox that drops them
+// costs the host little.
+const knockPause = 10 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
-// dialPause is the least time between two dials from inside that are answered: a
-// program that dials in a loop costs the host nothing.
-const dialPause = 10 * time.Millisecond
-
-// release forgets a tunnel when it has ended.
-func (s *Sandbox) release(session *tunnel.Session) {
+// serve is one tunnel, from the daemon's answer to its end.
+func (s *Sandbox) serve(ctx context.Context, conn net.Conn) {
+	s.mu.Lock()
+	if ctx.Err() != nil {
+		s.mu.Unlock()
+		_ = conn.Close()
+		return
+	}
+	session := tunnel.Server(conn, func(h tunnel.Header, c net.Conn) { s.rt.accept(s.id, h, c) })
+	s.session = session
+	s.wake()
+	s.mu.Unlock()
 	<-session.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,46 +151,42 @@ func (s *Sandbox) release(session *tunnel.Session) {
 	}
 }
 
-// openDoor listens for envd's dial.
-func (s *Sandbox) openDoor() error {
-	l, err := listen(s.box)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.listener = l
-	s.mu.Unlock()
-	go s.accept(l)
-	return nil
-}
-
-// hangUpPatience is how long a sandbox that is to be saved has to notice that
-// its tunnel is closed.
-const hangUpPatience = 2 * time.Second
-
-// closeDoor ends the tunnel and refuses new ones.
+// closeDoor ends the tunnel and takes up no other.
 func (s *Sandbox) closeDoor() {
 	if session := s.shutDoor(); session != nil {
 		_ = session.Close()
 	}
 }
 
-// hangUp is closeDoor that lets the sandbox notice.
-func (s *Sandbox) hangUp() {
-	if session := s.shutDoor(); session != nil {
-		session.HangUp(hangUpPatience)
+// hangUpPatience is how long a sandbox that is to be saved has to let go of its
+// tunnel.
+const hangUpPatience = 20 * time.Second
+
+// hangUp is closeDoor for a sandbox that is to be saved. It fails, with the door
+// open, when the sandbox does not let go: gVisor cannot save one that holds a
+// connection to the host.
+func (s *Sandbox) hangUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, hangUpPatience)
+	defer cancel()
+	if _, err := s.Tunnel(ctx); err != nil { // it may be taking one up
+		return err
 	}
+	if session := s.shutDoor(); session != nil && !session.HangUp(hangUpPatience) {
+		s.openDoor()
+		return squad.Errorf(squad.CodeUnavailable, "sandbox %s does not answer", s.id)
+	}
+	return nil
 }
 
-// shutDoor refuses new tunnels and returns the one that stands, or nil.
+// shutDoor takes up no other tunnel and returns the one that stands, or nil.
 func (s *Sandbox) shutDoor() *tunnel.Session {
 	s.mu.Lock()
-	l, session := s.listener, s.session
-	s.listener, s.session = nil, nil
+	defer s.mu.Unlock()
+	shut, session := s.shut, s.session
+	s.shut, s.session = nil, nil
 	s.wake()
-	s.mu.Unlock()
-	if l != nil {
-		_ = l.Close()
+	if shut != nil {
+		shut()
 	}
 	return session
 }

@@ -81,7 +81,7 @@ func (s *Spec) validate() error {
 }
 
 // reservedPaths are the runtime's own mounts.
-var reservedPaths = []string{"/proc", "/sys", "/dev", "/run/squad"}
+var reservedPaths = []string{"/proc", "/sys", "/dev", insideShown, insideEnvd}
 
 func (m Mount) validate() error {
 	if (m.Image == "") == (m.Dir == "") {

@@ -2,10 +2,7 @@ package tunnel
 
 import (
 	"encoding/binary"
-	"errors"
 	"net"
-	"os"
-	"time"
 )
 
 const (
@@ -20,27 +17,6 @@ type frameConn struct {
 	net.Conn
 	held [frameHeader]byte
 	hold bool
-	// lookAgain makes a reader look by itself now and then whether a quiet
-	// connection still stands: a sandbox that was saved with its tunnel open is
-	// not woken by the tunnel's end.
-	lookAgain time.Duration
-}
-
-// lookAgain is how often the sandbox's side looks.
-const lookAgain = 2 * time.Second
-
-// Read implements [net.Conn].
-func (f *frameConn) Read(p []byte) (int, error) {
-	if f.lookAgain == 0 {
-		return f.Conn.Read(p)
-	}
-	for {
-		_ = f.SetReadDeadline(time.Now().Add(f.lookAgain)) // fails on a closed one, as Read will
-		n, err := f.Conn.Read(p)
-		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return n, err
-		}
-	}
 }
 
 // Write keeps the header of a frame that has a body until the body comes.

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// Link keeps the sandbox's side of a tunnel up: it dials, serves, and dials
-// again when the host closes the connection, as it does around a checkpoint.
+// Link keeps the sandbox's side of a tunnel up: it waits for a connection,
+// serves it, and waits for the next when the host closes it, as it does around a
+// checkpoint.
 type Link struct {
-	dial   func(context.Context) (net.Conn, error)
+	next   func(context.Context) (net.Conn, error)
 	accept func(Header, net.Conn)
 
 	mu      sync.Mutex
@@ -20,19 +21,23 @@ type Link struct {
 	changed chan struct{} // closed and replaced when session changes
 }
 
-// NewLink returns a link that has not dialled yet; see [Link.Run].
-func NewLink(dial func(context.Context) (net.Conn, error), accept func(Header, net.Conn)) *Link {
-	return &Link{dial: dial, accept: accept, changed: make(chan struct{})}
+// NewLink returns a link whose connections come from next, by dialling or by
+// waiting until one is handed in; see [Link.Run].
+func NewLink(next func(context.Context) (net.Conn, error), accept func(Header, net.Conn)) *Link {
+	return &Link{next: next, accept: accept, changed: make(chan struct{})}
 }
 
-// Run dials and redials until ctx ends, and closes the session then.
+// Run serves one connection after the other until ctx ends, and closes the
+// session then.
 func (l *Link) Run(ctx context.Context) {
 	for try := 0; ctx.Err() == nil; try++ {
-		if conn, err := l.dial(ctx); err == nil {
-			l.serve(ctx, Client(conn, l.accept))
-			try = 0 // however short: a host that saves the sandbox often is there
+		conn, err := l.next(ctx)
+		if err != nil {
+			wait(ctx, pause(try))
+			continue
 		}
-		wait(ctx, pause(try))
+		l.serve(ctx, Client(conn, l.accept))
+		try = 0 // however short: a host that saves the sandbox often is there
 	}
 }
 
@@ -46,8 +51,8 @@ func (l *Link) serve(ctx context.Context, s *Session) {
 	}
 }
 
-// pause is short at first, since after a restore the host already listens, and
-// grows so that a sandbox whose host is gone costs nothing.
+// pause is short at first and grows, so that a sandbox whose host is gone costs
+// nothing.
 func pause(try int) time.Duration {
 	d := 15 * time.Millisecond
 	if over := try - 20; over > 0 {

@@ -47,7 +47,7 @@ func Server(conn net.Conn, accept func(Header, net.Conn)) *Session {
 
 // Client runs the sandbox's side of a tunnel over conn.
 func Client(conn net.Conn, accept func(Header, net.Conn)) *Session {
-	mux, err := yamux.Client(&frameConn{Conn: conn, lookAgain: lookAgain}, muxConfig())
+	mux, err := yamux.Client(&frameConn{Conn: conn}, muxConfig())
 	return start(mux, conn, err, accept, maxFromHost)
 }
 
@@ -75,20 +75,21 @@ func start(mux *yamux.Session, conn net.Conn, err error, accept func(Header, net
 func (s *Session) Close() error { return s.mux.Close() }
 
 // HangUp ends the tunnel from the far side: the other end is told, closes, and
-// only then, or after patience, does this one. A sandbox must not be saved while
-// it has yet to notice that its tunnel is closed: gVisor cuts the connection then
-// without waking who reads from it.
-func (s *Session) HangUp(patience time.Duration) {
+// only then, or after patience, does this one. It says whether the other end is
+// closed: a sandbox that still holds its end cannot be saved.
+func (s *Session) HangUp(patience time.Duration) bool {
 	defer s.Close()
 	half, ok := s.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
-		return
+		return s.mux.IsClosed()
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-s.Done():
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 

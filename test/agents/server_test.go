@@ -153,16 +153,9 @@ func (c crew) story(k squad.Task) {
 func (c crew) inside(k squad.Task, line string) squad.CommandResult {
 	c.t.Helper()
 	e := c.execution(k)
-	// A server that was just started again may not have its sandboxes back yet: it
-	// answers 502 or 503, as to anybody, and is asked again.
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		out, err := c.Execute(c.t.Context(), e.SandboxID, squad.Command{Shell: line})
-		code := squad.CodeOf(err)
-		if code != squad.CodeProvider && code != squad.CodeUnavailable || time.Now().After(deadline) {
-			house.Must(c.t, err)
-			return out
-		}
-	}
+	out, err := c.Execute(c.t.Context(), e.SandboxID, squad.Command{Shell: line})
+	house.Must(c.t, err)
+	return out
 }
 
 // execution is the newest execution of a task.

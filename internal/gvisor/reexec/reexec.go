@@ -16,6 +16,7 @@ import (
 
 	"gvisor.dev/gvisor/runsc/cli/maincli"
 
+	_ "agentsquad/internal/gvisor/reexec/early" // before all else
 	"agentsquad/internal/gvisor/reexec/filter"
 	"agentsquad/internal/gvisor/words"
 )
@@ -41,6 +42,7 @@ func Dispatch() {
 	}
 	os.Args = adjustBoot(os.Args)
 	if slices.Contains(os.Args, "boot") || slices.Contains(os.Args, "gofer") {
+		spare()
 		if err := filter.Register(); err != nil { // slower, and as safe
 			fmt.Fprintln(os.Stderr, err)
 		}

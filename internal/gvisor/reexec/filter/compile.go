@@ -24,7 +24,7 @@ func kernelRules(kernelconfig.Options, precompiledseccomp.Values) (allow, deny s
 func fileRules(filesconfig.Options, precompiledseccomp.Values) (allow, deny seccomp.SyscallRules)
 
 // Compile compiles the programs of the way in which we start sandboxes: systrap,
-// no network of the host, files opened directly, unix sockets opened.
+// no network of the host, files opened directly, no sockets.
 func Compile() (set Set, err error) {
 	systrap, err := platform.Lookup("systrap")
 	if err != nil {
@@ -43,7 +43,7 @@ func Compile() (set Set, err error) {
 		}
 	}
 	for _, needed := range []bool{false, true} { // which it is depends on the mounts
-		opt := filesconfig.Options{UDSOpenEnabled: true, DirectFS: true, LisafsNeeded: needed}
+		opt := filesconfig.Options{DirectFS: true, LisafsNeeded: needed}
 		set.Files, err = compile(set.Files, opt.ConfigKey(), opt.Vars(), func(vars precompiledseccomp.Values) *seccomp.Program {
 			return program(seccomp.ProgramOptions{}, func() (allow, deny seccomp.SyscallRules) { return fileRules(opt, vars) })
 		})
