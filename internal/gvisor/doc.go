@@ -10,9 +10,9 @@
 // the sandboxes that still run, reports those that are lost, and removes what is
 // left of them.
 //
-// envd dials out over a unix socket in a folder that only this sandbox sees;
-// the [tunnel.Session] on it carries everything between host and sandbox.
+// envd's standard input is a socket through which the host hands it one end of a
+// connection; the [tunnel.Session] on it carries everything between the two.
 //
-// Goroutines: one listener per running sandbox, one watcher of its process; both
+// Goroutines: one keeper of the tunnel per running sandbox, one watcher of its process; both
 // end with [Runtime.Close], which leaves the sandboxes themselves running.
 package gvisor
