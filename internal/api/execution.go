@@ -134,6 +134,7 @@ func (s *Server) keepExecution(ctx context.Context, in *ByID) (*One[squad.Execut
 
 func (s *Server) listGitOperations(ctx context.Context, in *struct {
 	Paging
+	SquadID     string `query:"squad_id" maxLength:"100"`
 	ExecutionID string `query:"execution_id" maxLength:"100"`
 	SandboxID   string `query:"sandbox_id" maxLength:"100"`
 	Kind        string `query:"kind" maxLength:"40"`
@@ -144,11 +145,11 @@ func (s *Server) listGitOperations(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.maySeeGit(ctx, in.ExecutionID, in.SandboxID); err != nil {
+	if err := s.maySeeGit(ctx, in.SquadID, in.ExecutionID, in.SandboxID); err != nil {
 		return nil, err
 	}
 	rows, err := s.store.GitOperations(ctx, store.GitOperationFilter{
-		ExecutionID: in.ExecutionID, SandboxID: in.SandboxID, Kind: in.Kind, Status: in.Status,
+		SquadID: in.SquadID, ExecutionID: in.ExecutionID, SandboxID: in.SandboxID, Kind: in.Kind, Status: in.Status,
 		Limit: in.Limit + 1, After: after, Newest: in.Newest,
 	})
 	if err != nil {
@@ -159,12 +160,13 @@ func (s *Server) listGitOperations(ctx context.Context, in *struct {
 
 // maySeeGit: operations carry no squad of their own, so people name the
 // execution or the sandbox; administrators need not.
-func (s *Server) maySeeGit(ctx context.Context, executionID, sandboxID string) error {
-	if executionID == "" && sandboxID == "" {
-		if actorOf(ctx).Admin {
-			return nil
-		}
-		return squad.Invalid("execution_id", "name an execution or a sandbox")
+func (s *Server) maySeeGit(ctx context.Context, squadID, executionID, sandboxID string) error {
+	a := actorOf(ctx)
+	if squadID != "" && !a.May(squadID, squad.RoleViewer) {
+		return squad.NotFound("squad", squadID)
+	}
+	if squadID == "" && executionID == "" && sandboxID == "" && !a.Admin {
+		return squad.Invalid("squad_id", "name a squad, an execution or a sandbox")
 	}
 	if executionID != "" {
 		if _, err := s.execution(ctx, executionID); err != nil {

@@ -23,6 +23,7 @@ var gitOperations = newTable("git operation", "git_operations", func(g *squad.Gi
 
 // GitOperationFilter narrows a list of git operations.
 type GitOperationFilter struct {
+	SquadID     string // of the sandbox it ran in
 	SandboxID   string
 	ExecutionID string
 	Kind        string
@@ -41,6 +42,9 @@ func (q *Query) GitOperation(ctx context.Context, id string) (squad.GitOperation
 // GitOperations lists git operations.
 func (q *Query) GitOperations(ctx context.Context, f GitOperationFilter) ([]squad.GitOperation, error) {
 	w := &where{}
+	if f.SquadID != "" {
+		w.add("sandbox_id IN (SELECT id FROM sandboxes WHERE squad_id = ?)", clean(f.SquadID))
+	}
 	w.eq("sandbox_id", f.SandboxID)
 	w.eq("execution_id", f.ExecutionID)
 	w.eq("kind", f.Kind)

@@ -128,3 +128,32 @@ test('nine tabs of one browser are all live', { timeout: 120_000 }, async () => 
   assert.ok(subscribers < tabs.length, `${subscribers} streams for one browser`)
   await context.close()
 })
+
+test('cards are found by member, repository, label and text; one waits for another', { timeout: 120_000 }, async () => {
+  const [first, second] = [await add('Paint the fence', 'todo'), await add('Wash the fence', 'todo')]
+  await server.api(`/tasks/${first.id}`, { method: 'PATCH', body: { labels: ['garden'], assignee_id: made.member.id } })
+  const { page, context, troubles } = await board()
+  const [paint, wash] = ['Paint the fence', 'Wash the fence'].map((name) => page.getByRole('link', { name }))
+  await page.getByRole('searchbox', { name: 'Filter tasks by text' }).fill('wash')
+  await paint.waitFor({ state: 'hidden' })
+  await wash.waitFor()
+  await page.getByRole('searchbox', { name: 'Filter tasks by text' }).fill('fence')
+  await paint.waitFor()
+  for (const [field, choice] of [['Member', 'Ada'], ['Repository', made.repository.name], ['Label', 'garden']]) {
+    await page.getByRole('button', { name: /^Filters/ }).click()
+    await page.getByRole('combobox', { name: field }).selectOption({ label: choice })
+    await (field === 'Repository' ? wash.waitFor() : wash.waitFor({ state: 'hidden' }))
+    await paint.waitFor()
+    await page.getByRole('button', { name: 'Clear' }).click()
+    await wash.waitFor()
+    await page.keyboard.press('Escape')
+  }
+  await wash.click()
+  await page.getByRole('combobox', { name: 'Waits for' }).selectOption({ label: `#${first.number} Paint the fence` })
+  await page.getByRole('list', { name: 'Waits for' }).getByRole('link', { name: /Paint the fence/ }).waitFor()
+  await page.getByRole('link', { name: 'Board' }).last().click()
+  await page.getByRole('article').filter({ hasText: 'Wash the fence' }).getByText('Waits for 1 task').waitFor()
+  assert.deepEqual((await server.api(`/tasks/${second.id}`)).depends_on, [first.id])
+  assert.deepEqual(troubles, [])
+  await context.close()
+})

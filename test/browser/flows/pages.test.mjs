@@ -83,3 +83,54 @@ test('the keyboard goes everywhere: palette, and a card from column to column', 
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Doctor' }).waitFor()
 })
+
+test('every view says that it loads, that it is empty, and that it failed, and how to go on', { timeout: 240_000 }, async () => {
+  const empty = await server.api('/squads', { method: 'POST', body: { name: 'Nothing yet' } })
+  const { page, context, troubles } = await newTab(browser)
+  await signIn(page, server)
+  const root = `${server.url}/squads/${empty.id}`
+  const views = [
+    [`${root}/board`, '/tasks', 'The board', 'Ready to be given to an agent'],
+    [`${root}/agents`, '/members', 'The agents', 'This squad has no members yet'],
+    [`${root}/sandboxes`, '/sandboxes', 'The sandboxes', undefined], // other squads' are shown too
+    [`${root}/insights`, '/insights', 'The figures', 'Nothing was spent in this time.'],
+    [`${root}/settings`, '/members', 'The members', 'No members yet'],
+    [`${root}/settings?tab=people`, '/users', 'The people', undefined], // its maker has a place
+    [`${root}/settings?tab=repositories`, '/repositories', 'The repositories', 'No repositories yet'],
+    [`${root}/settings?tab=credentials`, '/credentials', 'The credentials', 'No credentials'],
+    [`${root}/settings?tab=templates`, '/templates', 'The templates', undefined], // base is always there
+    [`${server.url}/system`, '/doctor', 'The report', undefined],
+  ]
+  for (const [path, source, what, nothing] of views) {
+    let let_go
+    const held = new Promise((resolve) => { let_go = resolve })
+    const pattern = (url) => url.pathname.startsWith('/api/v1') && url.pathname.endsWith(source)
+    await page.route(pattern, async (route) => {
+      await held
+      await route.fulfill({ status: 403, contentType: 'application/problem+json', body: '{"code":"forbidden","detail":"refused by the test"}' })
+    })
+    await page.goto(path)
+    if (!path.endsWith('/insights')) await page.getByRole('status', { name: /^Loading/ }).first().waitFor()
+    let_go()
+    const alert = page.getByRole('alert').filter({ hasText: `${what} could not be loaded` })
+    await alert.getByText('refused by the test').waitFor()
+    await page.unroute(pattern)
+    await alert.getByRole('button', { name: 'Try again' }).click()
+    await alert.waitFor({ state: 'hidden' })
+    if (nothing) await page.getByText(nothing).first().waitFor()
+  }
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+test('amounts and times are in the language of the reader', { timeout: 120_000 }, async () => {
+  const context = await browser.newContext({ locale: 'de-DE' })
+  context.setDefaultTimeout(30_000)
+  const page = await context.newPage()
+  await signIn(page, server)
+  await page.goto(`${server.url}/squads/${made.squad.id}/insights`)
+  await page.getByText(/^0,00\s\$$/).first().waitFor()
+  await page.goto(`${server.url}/system`)
+  await page.getByRole('region', { name: 'Audit log', exact: true }).getByText(/^vor \d+ (Sekunden?|Minuten?)|^jetzt/).first().waitFor()
+  await context.close()
+})

@@ -43,6 +43,11 @@ test('the session cookie cannot be read by scripts and does not travel', { timeo
   assert.equal(cookie.httpOnly, true)
   assert.equal(cookie.sameSite, 'Strict')
   assert.equal(await page.evaluate(() => document.cookie), '')
+  const policy = (await page.reload()).headers()['content-security-policy']
+  assert.match(policy, /default-src 'none'|default-src 'self'/)
+  assert.doesNotMatch(policy, /script-src[^;]*unsafe/)
+  const forged = await fetch(`${server.url}/api/v1/squads`, { method: 'POST', headers: { Cookie: `${cookie.name}=${cookie.value}`, Origin: 'https://elsewhere.example', 'Content-Type': 'application/json' }, body: '{"name":"forged"}' })
+  assert.equal(forged.status, 403, 'another site can speak in a person’s name')
 })
 
 test('signing out closes the page', { timeout: 120_000 }, async () => {

@@ -70,6 +70,15 @@ test('an agent asks, a person answers on the page, and it goes on', { timeout: 2
   await page.getByRole('region', { name: 'Pull request' }).waitFor(LONG)
   const { items } = await server.api(`/messages?squad_id=${squad.id}`)
   assert.ok(items.some((message) => message.body === 'Red, please.' && message.task_id === task.id))
+
+  await page.getByRole('tab', { name: 'Changes' }).click()
+  const large = page.getByRole('region', { name: 'numbers.txt' })
+  await large.getByText('700 changed lines, folded.').waitFor(LONG)
+  await large.getByRole('button', { name: 'Show them' }).click()
+  await large.getByText('699', { exact: true }).first().waitFor()
+  await page.getByRole('region', { name: 'paint.go' }).locator('[class*=hljs-keyword]').first().waitFor()
+  await page.getByRole('radio', { name: 'Inline' }).click()
+  await page.getByRole('region', { name: 'paint.go' }).locator('.unified-diff-table-wrapper, .unified-diff-view-wrapper, [class*=unified]').first().waitFor({ state: 'attached' })
   assert.deepEqual(troubles, [])
   await context.close()
 })
@@ -115,6 +124,46 @@ test('work is followed live, and its log and files stay readable', { timeout: 24
   await page.getByText('second line').waitFor()
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download' }).click()])
   assert.equal(readFileSync(await download.path(), 'utf8'), 'hello from Ada\nsecond line\n')
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
+// Says much, then waits until it is let go or stopped.
+const CHATTY = `
+i=0; while [ $i -lt 60 ]; do i=$((i+1)); printf '{"squad":"message","id":"m%s","text":"word %s of many"}\\n' $i $i; done
+n=0; while [ ! -e /home/user/go ] && [ $n -lt 600 ]; do n=$((n+1)); sleep 0.2; done
+printf '{"squad":"message","id":"end","text":"the last word"}\\n'; echo more > more.txt; git add .; git commit -qm "feat: say more"
+`
+
+test('a long talk is followed, left and taken up again; the run is cancelled after one question and tried again', { timeout: 240_000 }, async () => {
+  const { squad, repository } = await makeSquad(server, { name: 'Talkers' })
+  const talker = await addMember(server, squad, 'Tilda', CHATTY)
+  const task = await post('/tasks', { squad_id: squad.id, repository_id: repository.id, assignee_id: talker.id, title: 'Say much', run: true })
+  const { page, context, troubles } = await open(`/squads/${squad.id}/agents/${talker.id}`)
+  const log = page.getByRole('log', { name: 'Activity' })
+  await log.getByText('word 60 of many').waitFor(LONG)
+  await log.hover()
+  await page.mouse.wheel(0, -3000)
+  const latest = page.getByRole('button', { name: /Jump to the latest|new entr/ })
+  await latest.waitFor()
+  await log.getByText('word 60 of many').waitFor({ state: 'hidden' })
+  await latest.click()
+  await log.getByText('word 60 of many').waitFor()
+  await latest.waitFor({ state: 'hidden' })
+
+  await page.goto(`${server.url}/squads/${squad.id}/tasks/${task.number}`)
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  const asked = page.getByRole('alertdialog', { name: `Cancel #${task.number}?` })
+  await asked.getByText(/since the last checkpoint is lost/).waitFor()
+  await asked.getByRole('button', { name: 'Cancel it' }).click()
+  const trouble = page.getByRole('region', { name: 'Why it does not move' })
+  await trouble.getByText('Cancelled', { exact: true }).waitFor(LONG)
+  await trouble.getByRole('button', { name: 'Try again' }).click()
+  await trouble.waitFor({ state: 'hidden', ...LONG })
+  await page.getByText('attempt 2').waitFor(LONG)
+  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/executions?task_id=${id}`)).json()).items.some((each) => each.attempt === 2 && each.sandbox_id), task.id, LONG)
+  await release(server, (await server.api(`/tasks/${task.id}`)).execution_id)
+  await page.getByRole('region', { name: 'Pull request' }).waitFor(LONG)
   assert.deepEqual(troubles, [])
   await context.close()
 })

@@ -34,7 +34,7 @@ function seed() {
 export const ASKING = `
 say() { printf '{"squad":"%s","text":"%s"}\\n' "$1" "$2"; }
 if [ "$SQUAD_TURN" = 1 ]; then say question "Which colour shall it be?"; exit 0; fi
-echo painted > colour.txt; git add colour.txt; git commit -qm "feat: paint it"; say message "It is painted."
+echo painted > colour.txt; seq 700 > numbers.txt; printf 'package paint\n\nfunc Red() string { return "red" }\n' > paint.go; git add .; git commit -qm "feat: paint it"; say message "It is painted."
 `
 
 export const addMember = (server, squad, name, command, env) => server.api('/members', { method: 'POST', body: { squad_id: squad.id, name, role: 'developer', config: { agent: 'command', command, ...(env && { env }) } } })

@@ -29,7 +29,7 @@ export const keys = {
   people: (squad: string) => ['people', squad] as const,
   repositoryChecks: (repository: string) => ['repository-checks', repository] as const,
   usage: (squad: string, by: string, days: number) => ['usage', squad, by, days] as const,
-  gitOperations: ['git-operations'] as const,
+  gitOperations: (squad: string) => ['git-operations', squad] as const,
   insights: (squad: string, days: number) => ['insights', squad, days] as const,
   doctor: ['doctor'] as const,
   version: ['version'] as const,

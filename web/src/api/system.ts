@@ -34,8 +34,9 @@ export const signInLink = (user: string) => api<SignInLink>(`/users/${user}/sign
 export const insightsQuery = (squad: string, days: number) =>
   queryOptions({ queryKey: keys.insights(squad, days), staleTime: 30_000, queryFn: ({ signal }) => api<Insights>('/insights', { query: { squad_id: squad, days }, signal }) })
 
-/** The newest git operations of the installation; for administrators. */
-export const gitOperationsQuery = queryOptions({ queryKey: keys.gitOperations, queryFn: ({ signal }) => all<GitOperation>('/git-operations', { newest: true, limit: 2000 }, 2000, signal), staleTime: 30_000, retry: false })
+/** The newest git operations of a squad. */
+export const gitOperationsQuery = (squad: string) =>
+  queryOptions({ queryKey: keys.gitOperations(squad), queryFn: ({ signal }) => all<GitOperation>('/git-operations', { squad_id: squad, newest: true, limit: 2000 }, 2000, signal), staleTime: 30_000, retry: false })
 
 export const tokensQuery = queryOptions({ queryKey: keys.tokens, queryFn: ({ signal }) => all<APIToken>('/tokens', {}, 1000, signal), retry: false })
 export const createToken = (body: NewToken) => api<APIToken & { secret: string }>('/tokens', { method: 'POST', body })

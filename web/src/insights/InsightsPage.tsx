@@ -4,7 +4,6 @@ import { conflictsQuery, membersQuery, repositoriesQuery } from '@/api/squads'
 import { gitOperationsQuery, insightsQuery, usageQuery } from '@/api/system'
 import { tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
-import { useAdministers } from '@/app/may'
 import { useSquad } from '@/app/SquadContext'
 import { compact, percent, usd } from '@/format/number'
 import { span } from '@/format/time'
@@ -25,7 +24,7 @@ export function InsightsPage() {
   const byTask = useQuery(usageQuery(squad.id, 'task', period))
   const members = useQuery(membersQuery(squad.id))
   const tasks = useQuery(tasksQuery(squad.id))
-  const git = useQuery({ ...gitOperationsQuery, enabled: useAdministers() })
+  const git = useQuery(gitOperationsQuery(squad.id))
   const repositories = useQuery(repositoriesQuery(squad.id))
   const conflicts = useQuery(conflictsQuery(squad.id, (repositories.data ?? []).map((each) => each.id)))
   const f = figures.data
@@ -56,7 +55,7 @@ export function InsightsPage() {
             <Panel title="By member">{byMember.data ? <Ranking rows={byMember.data} nameOf={memberName} /> : <Skeleton className="h-32" />}</Panel>
             <Panel title="By task">{byTask.data ? <Ranking rows={byTask.data} nameOf={taskName} /> : <Skeleton className="h-32" />}</Panel>
           </div>
-          {git.data && <Panel title="Git operations">{<GitRates operations={git.data} />}</Panel>}
+          <Panel title="Git operations">{git.data ? <GitRates operations={git.data} /> : <Skeleton className="h-32" />}</Panel>
         </div>
       </div>
     </>

@@ -75,7 +75,7 @@ export function MemberDialog({ squad, member, onClose }: { squad: string; member
         <Field label="Specialisation" hint="What it is good at; used when work is given out">{(id) => <Input id={id} value={form.specialization} onChange={set('specialization')} />}</Field>
         <Field label="Agent">{(id) => <Select id={id} value={form.agent} onChange={set('agent')}><option value="acp">Coding agent (ACP)</option><option value="llm">Built-in loop with a model</option><option value="command">A command in the sandbox</option></Select>}</Field>
         {form.agent === 'acp' && <Field label="Program">{(id) => <Select id={id} value={form.preset} onChange={set('preset')}><option value="claude">Claude Code</option><option value="codex">Codex</option><option value="gemini">Gemini CLI</option><option value="opencode">OpenCode</option><option value="">Another ACP command</option></Select>}</Field>}
-        {(form.agent === 'command' || (form.agent === 'acp' && !form.preset)) && <Field label="Command">{(id) => <Input id={id} className="font-mono" value={form.command} onChange={set('command')} required />}</Field>}
+        {(form.agent === 'command' || (form.agent === 'acp' && !form.preset)) && <Field label="Command">{(id) => <Textarea id={id} rows={3} className="font-mono" spellCheck={false} value={form.command} onChange={set('command')} required />}</Field>}
         {form.agent === 'llm' && (
           <div className="grid gap-4 sm:grid-cols-2">
             <Field label="Provider">{(id) => <Select id={id} value={form.provider} onChange={set('provider')}><option value="anthropic">Anthropic</option><option value="openai">OpenAI</option></Select>}</Field>
