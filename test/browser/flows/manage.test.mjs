@@ -170,7 +170,7 @@ test('members, secrets, budgets and tokens are kept on the page; secrets are nev
   assert.ok(answers.length > 0 && answers.every((text) => !text.includes('never-to-be-seen-again')))
 
   await page.getByRole('tab', { name: 'Budget and policy' }).click()
-  await page.getByRole('spinbutton', { name: 'A task' }).fill('4.5')
+  await page.getByRole('spinbutton', { name: 'A task', exact: true }).fill('4.5')
   await page.getByRole('textbox', { name: 'Domains' }).fill('*.example.org\nexample.com')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.waitForFunction(async (id) => {
