@@ -2,7 +2,7 @@ import { QueryClient } from '@tanstack/react-query'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { keys } from '@/api/keys'
 import type { Execution, SquadEvent, Task } from '@/api/types'
-import { anExecution, aTask, eventOf } from '@/test/make'
+import { aMember, anExecution, aTask, eventOf } from '@/test/make'
 import { applyEvents, mergeEvents, upsert, withConflict } from './reduce'
 
 const SQUAD = 'squad'
@@ -98,4 +98,18 @@ test('a conflict is shown once and cleared by its pair', () => {
 
 test('upsert keeps a list that was never loaded as it is', () => {
   expect(upsert(undefined, { id: 'a' })).toBeUndefined()
+})
+
+test('a change of a member that was removed does not bring it back', () => {
+  cache.setQueryData(keys.members('squad'), [aMember({ id: 'stays' })])
+  applyEvents(cache, [eventOf(1, 'member_changed', aMember({ id: 'gone', is_active: false }))])
+  expect(cache.getQueryData<{ id: string }[]>(keys.members('squad'))?.map(({ id }) => id)).toEqual(['stays'])
+  expect(cache.getQueryState(keys.members('squad'))?.isInvalidated).toBe(true)
+})
+
+test('a change of a known member is shown at once', () => {
+  cache.setQueryData(keys.members('squad'), [aMember({ id: 'm' })])
+  applyEvents(cache, [eventOf(1, 'member_changed', aMember({ id: 'm', name: 'Ada Lovelace' }))])
+  expect(cache.getQueryData<{ name: string }[]>(keys.members('squad'))?.[0]?.name).toBe('Ada Lovelace')
+  expect(cache.getQueryState(keys.members('squad'))?.isInvalidated).toBe(false)
 })

@@ -69,10 +69,11 @@ function applyRow(cache: QueryClient, event: SquadEvent): void {
       cache.setQueryData(keys.squads, (list: typeof event.payload[] | undefined) => upsert(list, event.payload, notOlder))
       return
     case 'member_changed':
-      cache.setQueryData(keys.members(squad), (list: typeof event.payload[] | undefined) => upsert(list, event.payload, notOlder))
+      replaceKnown(cache, keys.members(squad), event.payload)
+      if (!event.payload.is_active) void cache.invalidateQueries({ queryKey: keys.members(squad) }) // on leave, or removed
       return
     case 'repository_changed':
-      cache.setQueryData(keys.repositories(squad), (list: typeof event.payload[] | undefined) => upsert(list, event.payload, notOlder))
+      replaceKnown(cache, keys.repositories(squad), event.payload)
       return
     case 'task_created':
     case 'task_updated':
@@ -119,6 +120,13 @@ function applyRow(cache: QueryClient, event: SquadEvent): void {
     default:
       return
   }
+}
+
+// A row that the list does not hold is new, or was removed meanwhile: the list is read again.
+function replaceKnown<T extends Dated>(cache: QueryClient, queryKey: readonly string[], row: T): void {
+  const list = cache.getQueryData<T[]>(queryKey)
+  if (list && !list.some(({ id }) => id === row.id)) void cache.invalidateQueries({ queryKey })
+  else cache.setQueryData<T[]>(queryKey, (have) => upsert(have, row, notOlder))
 }
 
 type ExecutionEvent = Extract<SquadEvent, { type: 'execution_updated' | 'execution_created' }>
