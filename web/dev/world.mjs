@@ -77,7 +77,7 @@ export function makeWorld(taskCount) {
   const repository = (name, forge) => ({ id: randomUUID(), squad_id: squad.id, name, forge, url: forge === 'local' ? `http://127.0.0.1:7777/git/${name}.git` : `https://github.com/${name}.git`, default_branch: 'main', policy: { merge_method: 'squash' }, created_at: at(70000), updated_at: at(700) })
   const repositories = [repository('agentsquad', 'local'), repository('acme/shop', 'github'), repository('handbook', 'local')]
   const tasks = [], executions = [], sandboxes = [], pulls = [], conflicts = []
-  const world = { me: { id: randomUUID(), name: 'Robin Okafor', email: 'robin@example.org', admin: true, created_at: at(90000) }, events: [], emit: () => {} }
+  const world = { me: { id: randomUUID(), name: 'Robin Okafor', email: 'robin@example.org', admin: true, created_at: at(90000), actor: { admin: true, ceiling: 'admin' }, roles: {} }, events: [], emit: () => {} }
   let seq = 0
   world.append = (event) => {
     const full = { seq: ++seq, at: new Date().toISOString(), squad_id: squad.id, ...event }
