@@ -134,7 +134,7 @@ func (a *App) buildSandboxes(ctx context.Context) error {
 			return err
 		}
 		providers["local"] = sandbox.Provider{
-			Client: c, Node: a.cfg.Node, Mounts: true, Max: a.cfg.MaxSandboxes, PauseAtEnd: true,
+			Client: c, Node: a.cfg.Node, Own: true, Mounts: true, Max: a.cfg.MaxSandboxes, PauseAtEnd: true,
 			CPU: a.cfg.SandboxCPU, MemoryMB: a.cfg.SandboxMemoryMB,
 		}
 	}

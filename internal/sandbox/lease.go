@@ -15,10 +15,19 @@ func (p *provider) lease() string { return "sandboxes/" + p.name + "/" + p.Node 
 // of another.
 func (w *sweep) hold() time.Duration { return w.cfg.SweepEvery + w.cfg.SweepEvery/2 }
 
+// sweeper is who sweeps a provider. Of our own there is no other, and the lease of an
+// earlier process is not waited for.
+func (s *Service) sweeper(p *provider) string {
+	if p.Own {
+		return "own/" + p.Node
+	}
+	return s.cfg.Owner
+}
+
 // take gets the lease of the provider.
 func (w *sweep) take(ctx context.Context) error {
 	return w.store.Tx(ctx, func(tx *store.Tx) error {
-		lease, mine, err := tx.AcquireLease(ctx, w.p.lease(), w.cfg.Owner, w.hold())
+		lease, mine, err := tx.AcquireLease(ctx, w.p.lease(), w.sweeper(w.p), w.hold())
 		if err == nil && !mine {
 			err = squad.Errorf(squad.CodeStale, "sandboxes of provider %s are swept by %s", w.p.name, lease.Owner)
 		}
@@ -35,7 +44,7 @@ func (s *Service) leave(ctx context.Context) {
 	err := s.store.Tx(ctx, func(tx *store.Tx) error {
 		for _, p := range s.providers {
 			lease, err := tx.Lease(ctx, p.lease())
-			if squad.CodeOf(err) == squad.CodeNotFound || err == nil && lease.Owner != s.cfg.Owner {
+			if squad.CodeOf(err) == squad.CodeNotFound || err == nil && lease.Owner != s.sweeper(p) {
 				continue
 			}
 			if err == nil {

@@ -36,6 +36,9 @@ type Provider struct {
 	Max int
 	// Node is set for a provider that serves this machine only.
 	Node string
+	// Own says that this process alone makes sandboxes there, and that only one such
+	// process lives at a time: what an earlier one left half made is nobody's.
+	Own bool
 	// Mounts says that the provider takes [Mount]s.
 	Mounts bool
 	// CPU and MemoryMB are what a sandbox has until the provider tells. Default 2 and 512.

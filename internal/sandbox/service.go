@@ -65,6 +65,7 @@ type Service struct {
 	metrics   *metrics
 	log       *slog.Logger
 	pools     *pools
+	began     time.Time
 
 	mu      sync.Mutex
 	handles map[string]*e2b.Sandbox // by row id
@@ -96,7 +97,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 		cfg.Installation = id
 	}
 	s := &Service{
-		cfg: cfg, store: cfg.Store, log: cfg.Log, metrics: newMetrics(cfg.Metrics),
+		cfg: cfg, store: cfg.Store, log: cfg.Log, metrics: newMetrics(cfg.Metrics), began: time.Now(),
 		providers: map[string]*provider{}, handles: map[string]*e2b.Sandbox{},
 		making: map[string]*sync.Mutex{}, charged: map[string]time.Time{}, peers: map[string]*provider{},
 	}

@@ -206,10 +206,19 @@ func (w *sweep) missing(ctx context.Context, row squad.Sandbox) error {
 	return w.lose(ctx, row.ID, "was killed or reached the end of its time", "lost")
 }
 
+// young says whether what began then may still be under way: within the grace, and
+// with a provider of our own, where its maker would be this process, since its start.
+func (w *sweep) young(at time.Time) bool {
+	if w.p.Own && at.Before(w.Service.began) {
+		return false
+	}
+	return w.began.Sub(at) < w.cfg.Grace
+}
+
 // unfinished ends a row whose making was interrupted, once it is too old to be
 // under way.
 func (w *sweep) unfinished(ctx context.Context, row squad.Sandbox) error {
-	if time.Since(row.CreatedAt) < w.cfg.Grace || w.isMaking(row.ID) {
+	if w.young(row.CreatedAt) || w.isMaking(row.ID) {
 		return nil
 	}
 	return w.lose(ctx, row.ID, "its making was interrupted", "unfinished")
@@ -245,11 +254,11 @@ func (w *sweep) orphan(ctx context.Context, info e2b.SandboxInfo) error {
 			return err
 		}
 		// Not written down yet? Its row is under way, or a fork's is.
-		if w.began.Sub(info.StartedAt) < w.cfg.Grace || w.isMaking(info.Metadata[LabelSandbox]) {
+		if w.young(info.StartedAt) || w.isMaking(info.Metadata[LabelSandbox]) {
 			return nil
 		}
 		row, err := w.store.Sandbox(ctx, info.Metadata[LabelSandbox])
-		if err == nil && row.Status == squad.SandboxCreated && time.Since(row.CreatedAt) < w.cfg.Grace {
+		if err == nil && row.Status == squad.SandboxCreated && w.young(row.CreatedAt) {
 			return nil
 		}
 	}

@@ -113,6 +113,34 @@ func TestSweep_YoungOnesAreLeftAlone(t *testing.T) {
 	}
 }
 
+func TestSweep_OfOurOwnWhatADeadProcessLeftIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, func(c *sandbox.Config) { c.Installation = "here" })
+	if _, err := client(t, h.provider.URL).Create(t.Context(), e2b.CreateOptions{Metadata: map[string]string{sandbox.LabelInstall: "here"}}); err != nil {
+		t.Fatal(err)
+	}
+	row := squad.Sandbox{Provider: "fake", Template: "base"}
+	if err := h.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.CreateSandbox(t.Context(), &row) }); err != nil {
+		t.Fatal(err)
+	}
+	own := func(c *sandbox.Config) {
+		p := c.Providers["fake"]
+		p.Own = true
+		c.Installation, c.Owner, c.Providers = "here", squad.NewID(), map[string]sandbox.Provider{"fake": p}
+	}
+	dead := h.start(own) // its lease stands
+	if report := sweep(t, dead); report.Orphans != 1 || report.Lost != 1 {
+		t.Errorf("the first sweep after a start = %+v", report)
+	}
+	kept := h.acquire()
+	if report := sweep(t, h.start(own)); report.Orphans+report.Lost != 0 {
+		t.Errorf("a sweep of the next process = %+v", report)
+	}
+	if got := h.row(kept.ID); got.Status != squad.SandboxRunning {
+		t.Errorf("kept row = %s", got.Status)
+	}
+}
+
 // release lets another take the lease of the provider.
 func (h *house) release() {
 	h.t.Helper()
