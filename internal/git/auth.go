@@ -12,21 +12,40 @@ type Auth struct {
 	URL    string // every address that begins with it gets the credential
 	User   string // "x-access-token" where empty
 	Secret string
+	// Helper hands the secret to git through a credential helper that reads it once
+	// from a pipe: it is in no environment, argument or file. For places whose other
+	// programs are not trusted with it.
+	Helper bool
+}
+
+func (a Auth) user() string {
+	if a.User == "" {
+		return "x-access-token"
+	}
+	return a.User
+}
+
+// helperScript runs the command with its input moved out of the way of git's own; the
+// helper, a child of git, finds it there. What is read from a pipe is gone.
+const helperScript = `exec 3<&0 </dev/null; exec "$@"`
+
+// helper is the command line of the credential helper.
+const helper = `!f() { [ "$1" = get ] || exit 0; IFS= read -r u <&3 && IFS= read -r p <&3 && printf "username=%s\npassword=%s\n" "$u" "$p"; }; f`
+
+// config names the helper. It comes behind the setting that clears all others.
+func (a Auth) config() []string {
+	return []string{"credential." + a.URL + ".helper=" + helper, "http.followRedirects=false"}
 }
 
 func (a Auth) basic() string {
-	user := a.User
-	if user == "" {
-		user = "x-access-token"
-	}
-	return base64.StdEncoding.EncodeToString([]byte(user + ":" + a.Secret))
+	return base64.StdEncoding.EncodeToString([]byte(a.user() + ":" + a.Secret))
 }
 
 // env puts the credential where only the started program sees it: neither in its
 // arguments nor in a file. Redirects are not followed, since git would send the
 // header on to the new host.
 func (a Auth) env() []string {
-	if a.Secret == "" {
+	if a.Secret == "" || a.Helper {
 		return nil
 	}
 	return []string{

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -119,7 +121,15 @@ func (r *Runner) Run(ctx context.Context, c Call) (Result, error) {
 	if len(c.Args) == 0 {
 		return Result{}, errors.New("run git: no subcommand")
 	}
-	return r.run(ctx, c.Args[0], r.argv(c), c)
+	if !c.Auth.Helper || c.Auth.Secret == "" {
+		return r.run(ctx, c.Args[0], r.argv(c), c)
+	}
+	if c.Stdin != nil || strings.ContainsAny(c.Auth.user()+c.Auth.Secret, "\n\x00") {
+		return Result{}, errors.New("run git: a credential helper needs the input for itself, and a secret of one line")
+	}
+	c.Stdin = strings.NewReader(c.Auth.user() + "\n" + c.Auth.Secret + "\n")
+	c.Config = append(slices.Clone(c.Config), c.Auth.config()...)
+	return r.run(ctx, c.Args[0], append([]string{"/bin/sh", "-c", helperScript, "squad-git"}, r.argv(c)...), c)
 }
 
 func (r *Runner) run(ctx context.Context, op string, argv []string, c Call) (Result, error) {

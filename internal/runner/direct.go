@@ -9,9 +9,9 @@ import (
 )
 
 // direct is the forge itself, for a cloud sandbox that cannot reach this server. It
-// gets a credential for reading this one repository, which lives in the environment
-// of one git program at a time: in no file, no argument, no configuration. Pushes are
-// carried by the server, under the gateway's rules, and need none.
+// gets a credential for reading this one repository, through a credential helper that
+// reads it once from a pipe: it is in no file, argument, environment or configuration.
+// Pushes are carried by the server, under the gateway's rules, and need none.
 func (o *Outward) direct(ctx context.Context, sb squad.Sandbox, repo squad.Repository) (string, git.Auth, error) {
 	if repo.Forge == squad.ForgeLocal || o.Narrow == nil {
 		return "", git.Auth{}, squad.Errorf(squad.CodeRule, "a cloud sandbox cannot reach %s on this server: set SQUAD_PUBLIC_URL to an address that it can", repo.Name)
@@ -29,7 +29,7 @@ func (o *Outward) direct(ctx context.Context, sb squad.Sandbox, repo squad.Repos
 		return repo.URL, git.Auth{}, nil
 	}
 	o.warn(ctx, sb, repo, kind)
-	return repo.URL, git.Auth{URL: repo.URL, User: user, Secret: secret}, nil
+	return repo.URL, git.Auth{URL: repo.URL, User: user, Secret: secret, Helper: true}, nil
 }
 
 // warn says once for each sandbox that it was given a credential.
