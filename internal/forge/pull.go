@@ -121,6 +121,11 @@ func (s *Service) saveComment(ctx context.Context, repo squad.Repository, pull s
 			if err != nil {
 				return err
 			}
+			if review == "approved" && fresh.Review == "changes_requested" {
+				if review, err = standing(ctx, tx, pull.ID); err != nil {
+					return err
+				}
+			}
 			if fresh.Review = review; review == "approved" && fresh.Mergeable == "blocked" && fresh.Checks != "failure" && !fresh.Draft {
 				fresh.Mergeable = "clean"
 			}
@@ -132,6 +137,27 @@ func (s *Service) saveComment(ctx context.Context, repo squad.Repository, pull s
 		return tx.Append(ctx, events...)
 	})
 	return c, err
+}
+
+// standing is what the last verdicts of all reviewers come to: an approval takes back
+// its author's request for changes and nobody else's.
+func standing(ctx context.Context, tx *store.Tx, pullID string) (string, error) {
+	said, err := tx.ReviewComments(ctx, store.ReviewCommentFilter{PullID: pullID})
+	if err != nil {
+		return "", err
+	}
+	last := map[string]string{}
+	for _, c := range said {
+		if state, ok := reviewState(c.Verdict); ok {
+			last[c.Author] = state
+		}
+	}
+	for _, state := range last {
+		if state == "changes_requested" {
+			return state, nil
+		}
+	}
+	return "approved", nil
 }
 
 func reviewState(verdict string) (string, bool) {

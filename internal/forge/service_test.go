@@ -268,6 +268,48 @@ func TestReview_VerdictChangesTheStateOnce(t *testing.T) {
 	}
 }
 
+// An approval takes back its author's request for changes, and nobody else's.
+func TestReview_ApprovalOfOneLeavesTheRequestOfAnother(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.push("hi.txt", "hi\n")
+	pull := h.ensure(t.Context())
+	people := map[string]squad.Actor{}
+	for _, name := range []string{"Ada", "Bea"} {
+		u := squad.User{Name: name}
+		if err := h.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.CreateUser(t.Context(), &u) }); err != nil {
+			t.Fatal(err)
+		}
+		people[name] = squad.Actor{Kind: squad.TokenUser, UserID: u.ID}
+	}
+	for i, said := range []struct{ who, verdict, review, mergeable string }{
+		{"Ada", "request_changes", "changes_requested", "blocked"},
+		{"Bea", "approve", "changes_requested", "blocked"},
+		{"Bea", "comment", "changes_requested", "blocked"},
+		{"Ada", "approve", "approved", "clean"},
+		{"Bea", "request_changes", "changes_requested", "blocked"},
+	} {
+		if _, err := h.service.Review(t.Context(), people[said.who], pull.ID, squad.NewReview{Verdict: said.verdict, Body: "so it is"}); err != nil {
+			t.Fatal(err)
+		}
+		fresh, err := h.service.Refresh(t.Context(), squad.System(), pull.ID)
+		if err != nil || fresh.Review != said.review || fresh.Mergeable != said.mergeable {
+			t.Errorf("%d: after %s of %s: %s, %s, %v", i, said.verdict, said.who, fresh.Review, fresh.Mergeable, err)
+		}
+	}
+	// New commits ask for a new look; then one approval is enough again.
+	h.push("more.txt", "more\n")
+	if fresh, err := h.service.Refresh(t.Context(), squad.System(), pull.ID); err != nil || fresh.Review != "pending" {
+		t.Errorf("after a push: %s, %v", fresh.Review, err)
+	}
+	if _, err := h.service.Review(t.Context(), people["Ada"], pull.ID, squad.NewReview{Verdict: "approve"}); err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := h.service.Refresh(t.Context(), squad.System(), pull.ID); err != nil || fresh.Review != "approved" {
+		t.Errorf("approved after the push: %s, %v", fresh.Review, err)
+	}
+}
+
 func TestDiff_OddNamesAndBinaries(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
