@@ -41,11 +41,11 @@ func runDir(base string, t Turn) string {
 func tag(t Turn) string { return fmt.Sprintf("turn-%s-%d", t.Execution.ID, t.Number) }
 
 // startScript runs a command once per directory. Output goes to a file and to
-// whoever listens, so that a later listener finds all of it; mkdir decides who
-// starts it, so that a second try joins instead. Each program that it starts costs
+// whoever listens, so that a later listener finds all of it; a file that only one can
+// make (-C) decides who starts it, so that a second try joins instead. Each program that it starts costs
 // time in a sandbox, so that it does what it can itself. Arguments: directory, which
 // exists, working directory, command. Exit 97 says that it was started before.
-const startScript = `mkdir "$1/once" 2>/dev/null || exit 97
+const startScript = `set -C; true 2>/dev/null > "$1/once" || exit 97; set +C
 echo $$ > "$1/pid"
 cd "$2" || { echo 126 > "$1/exit"; exit 126; }
 { bash -lc "$3" </dev/null; echo $? > "$1/code"; } 2>&1 | tee "$1/out"

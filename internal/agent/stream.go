@@ -20,7 +20,7 @@ type Sink interface {
 // Bounds of what is kept of an agent's output.
 const (
 	flushDelay   = 150 * time.Millisecond // joins small pieces; a person does not notice it
-	firstDelay   = 5 * time.Millisecond   // of output after a silence, which may be all there is
+	firstDelay   = 5 * time.Millisecond   // after a silence: it may be all there is; doubled at each flush
 	flushBytes   = 16 << 10               // a log event is about this large at most
 	maxLogBytes  = 16 << 20               // stored log of one turn; what comes after is counted and dropped
 	maxTextBytes = 64 << 10               // one message, thought or tool output
@@ -45,7 +45,8 @@ type Stream struct {
 	stored   int64  // log bytes stored so far
 	cut      bool   // said that the log was cut
 	timer    *time.Timer
-	flushed  time.Time // the last time
+	flushed  time.Time     // the last time
+	delay    time.Duration // before the next
 	err      error
 }
 
@@ -113,11 +114,11 @@ func (s *Stream) schedule() {
 	if s.timer != nil {
 		return
 	}
-	delay := flushDelay
+	s.delay = min(2*s.delay, flushDelay)
 	if time.Since(s.flushed) > flushDelay {
-		delay = firstDelay
+		s.delay = firstDelay
 	}
-	s.timer = time.AfterFunc(delay, func() {
+	s.timer = time.AfterFunc(s.delay, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.cutLog(false)

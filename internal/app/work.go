@@ -74,6 +74,7 @@ func (a *App) buildRunner(context.Context) error {
 	// Webhooks may not reach us: open pull requests are read now and then, by one node.
 	r.work.flows.Every("poll forges", pollForges, r.forges.Poll)
 	r.ports.Runner, r.ports.Checkouts = r.work.runner, r.work.runner.Checkouts()
+	r.ports.Sandboxes = runner.Furnished{Service: r.sandboxes, Runner: r.work.runner}
 	return nil
 }
 

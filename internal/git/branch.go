@@ -37,8 +37,15 @@ func (c *Checkout) branch(ctx context.Context, op *operation, base string, res *
 	if err != nil {
 		return err
 	}
-	if refs[local] == "" && refs[remote] == "" && refs[preparedRef] != "" {
-		// The tree came with the sandbox and knows only its base.
+	fetch := refs[local] == "" && refs[remote] == "" && refs[preparedRef] != "" // the tree came with the sandbox and knows only its base
+	if fetch && c.Remote != nil {
+		there, err := c.Remote(ctx, res.Name)
+		if err != nil {
+			return err
+		}
+		fetch = there != "" || refs[starts[0]] == "" && refs[starts[1]] == ""
+	}
+	if fetch {
 		if err := c.fetch(ctx, op, Auth{}); err != nil {
 			return err
 		}
@@ -60,7 +67,7 @@ func (c *Checkout) branch(ctx context.Context, op *operation, base string, res *
 			start = refs[starts[1]]
 		}
 		res.Base, res.Head = start, start
-		return c.branchFrom(ctx, res.Name, base, start)
+		return c.branchFrom(ctx, res.Name, base, start, start != "" && start == refs["HEAD"])
 	}
 	if err != nil {
 		return err
@@ -69,16 +76,21 @@ func (c *Checkout) branch(ctx context.Context, op *operation, base string, res *
 	return err
 }
 
-// refs reads several refs at once; those that do not exist are left out.
+// refs reads several refs at once; those that do not exist are left out. Where HEAD is
+// on one of them, it is there too.
 func (c *Checkout) refs(ctx context.Context, names ...string) (map[string]string, error) {
-	out, err := c.git(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, names...)...)
+	out, err := c.git(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)%(HEAD)", "--"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]string{}
 	for _, line := range strings.Split(out, "\n") {
-		if sha, ref, ok := strings.Cut(line, " "); ok {
-			found[ref] = sha
+		sha, ref, ok := strings.Cut(line, " ")
+		if at, here := strings.CutSuffix(ref, "*"); here {
+			ref, found["HEAD"] = at, sha
+		}
+		if ok {
+			found[strings.TrimSuffix(ref, " ")] = sha
 		}
 	}
 	return found, nil
@@ -94,9 +106,13 @@ func (c *Checkout) has(ctx context.Context, ref string) (bool, error) {
 
 // branchFrom makes a new branch at a commit. In a repository without one it is the
 // branch that the first commit will be on.
-func (c *Checkout) branchFrom(ctx context.Context, name, base, start string) error {
+func (c *Checkout) branchFrom(ctx context.Context, name, base, start string, here bool) error {
 	if start != "" {
-		_, err := c.r.script(ctx, "checkout", beginScript, Call{Dir: c.dir, Args: []string{name, start}})
+		args := []string{name, start}
+		if here {
+			args = append(args, "here")
+		}
+		_, err := c.r.script(ctx, "checkout", beginScript, Call{Dir: c.dir, Args: args})
 		return err
 	}
 	head, err := c.Head(ctx)

@@ -28,7 +28,7 @@ func TestPush_CarriedNeedsNoWayOutOfTheCheckout(t *testing.T) {
 	_, err := d.co.Branch(ctx, "task-1", "main")
 	must(t, err)
 	gittest.Write(t, d.dir, "one.txt", strings.Repeat("one\n", 50_000))
-	done, err := d.co.Record(ctx, git.CommitOptions{Message: "feat: one", Author: ada}, base)
+	done, err := d.co.Record(ctx, git.CommitOptions{Message: "feat: one", Author: ada})
 	must(t, err)
 	must(t, d.co.Push(ctx, git.PushOptions{Branch: "task-1", Via: via, Head: done.Head, Base: base}))
 	must(t, d.co.Push(ctx, git.PushOptions{Branch: "task-1", Via: via})) // again: nothing to do
@@ -56,7 +56,7 @@ func TestPush_CarriedOverACommitFromElsewhereIsRejected(t *testing.T) {
 	must(t, err)
 	theirs := d.elsewhere(t, "task-1", "theirs.txt", "theirs\n")
 	gittest.Write(t, d.dir, "ours.txt", "ours\n")
-	done, err := d.co.Record(ctx, git.CommitOptions{Message: "feat: ours", Author: ada}, "")
+	done, err := d.co.Record(ctx, git.CommitOptions{Message: "feat: ours", Author: ada})
 	must(t, err)
 	via := &git.Via{Transport: http.DefaultTransport, URL: d.url}
 	if err := d.co.Push(ctx, git.PushOptions{Branch: "task-1", Via: via, Head: done.Head}); squad.CodeOf(err) != squad.CodeConflict {
@@ -100,23 +100,23 @@ func TestRecord_CommitsWhatIsThereOnce(t *testing.T) {
 	_, err := d.co.Branch(ctx, "task-1", "main")
 	must(t, err)
 	opts := git.CommitOptions{Message: "feat: things\n\nTask: #1", Author: ada}
-	done, err := d.co.Record(ctx, opts, base)
+	done, err := d.co.Record(ctx, opts)
 	must(t, err)
-	if done.Made || done.Head != base || len(done.Commits) != 0 {
+	if done.Made || done.Head != base {
 		t.Errorf("nothing changed: %+v", done)
 	}
 	gittest.Write(t, d.dir, "it's \"odd\" $(name).txt", "x\n")
-	done, err = d.co.Record(ctx, opts, base)
+	done, err = d.co.Record(ctx, opts)
 	must(t, err)
-	if !done.Made || done.Head == base || len(done.Commits) != 1 || done.Commits[0].Subject != "feat: things" || done.Commits[0].Author != ada.Name {
+	if !done.Made || done.Head == base {
 		t.Errorf("a file: %+v", done)
 	}
-	again, err := d.co.Record(ctx, opts, base)
+	again, err := d.co.Record(ctx, opts)
 	must(t, err)
-	if again.Made || again.Head != done.Head || len(again.Commits) != 1 {
+	if again.Made || again.Head != done.Head {
 		t.Errorf("again: %+v", again)
 	}
-	if _, err := d.co.Record(ctx, git.CommitOptions{Message: "things", Author: ada}, base); squad.CodeOf(err) != squad.CodeRule {
+	if _, err := d.co.Record(ctx, git.CommitOptions{Message: "things", Author: ada}); squad.CodeOf(err) != squad.CodeRule {
 		t.Errorf("a bad message: %v", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestRecord_RefusesMarkersOfOpenConflicts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "main")
 	ctx := t.Context()
-	base := d.clone(t, d.co).Head
+	d.clone(t, d.co)
 	_, err := d.co.Branch(ctx, "task-1", "main")
 	must(t, err)
 	gittest.Commit(t, d.dir, "README.md", "ours\n", "docs: ours")
@@ -135,13 +135,13 @@ func TestRecord_RefusesMarkersOfOpenConflicts(t *testing.T) {
 		t.Fatal("the merge had no conflict")
 	}
 	opts := git.CommitOptions{Message: "fix: both", Author: ada}
-	if _, err := d.co.Record(ctx, opts, base); squad.CodeOf(err) != squad.CodeConflict {
+	if _, err := d.co.Record(ctx, opts); squad.CodeOf(err) != squad.CodeConflict {
 		t.Fatalf("markers were committed: %v", err)
 	}
 	gittest.Write(t, d.dir, "README.md", "both\n")
-	done, err := d.co.Record(ctx, opts, base)
+	done, err := d.co.Record(ctx, opts)
 	must(t, err)
-	if !done.Made || len(done.Commits) != 3 {
+	if !done.Made {
 		t.Errorf("got %+v", done)
 	}
 }
@@ -167,5 +167,35 @@ func TestBegin_MakesABranchOnceAndLeavesTheFilesAlone(t *testing.T) {
 	must(t, err)
 	if st.Branch != "task-2" || st.Head != base || st.Head == next || !st.Clean() {
 		t.Errorf("status %+v", st)
+	}
+}
+
+// The ways in which a turn may leave a checkout.
+func TestRecord_ConcludesAMergeAndKnowsADetachedHead(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "main")
+	ctx := t.Context()
+	base := d.clone(t, d.co).Head
+	opts := git.CommitOptions{Message: "feat: things", Author: ada}
+	other := d.elsewhere(t, "side", "side.txt", "side\n")
+	must(t, d.co.Fetch(ctx, git.Auth{}))
+	gittest.Git(t, d.dir, "merge", "-q", "--no-commit", "--no-ff", "-s", "ours", other)
+	done, err := d.co.Record(ctx, opts)
+	must(t, err)
+	if !done.Made || gittest.Git(t, d.dir, "rev-parse", "HEAD^2") != other {
+		t.Errorf("an open merge: %+v", done)
+	}
+	gittest.Git(t, d.dir, "checkout", "-q", "--detach", base)
+	gittest.Git(t, d.dir, "pack-refs", "--all")
+	if done, err = d.co.Record(ctx, opts); err != nil || done.Made || done.Head != base {
+		t.Errorf("a detached head: %+v, %v", done, err)
+	}
+	gittest.Git(t, d.dir, "checkout", "-q", "main")
+	if done, err = d.co.Record(ctx, opts); err != nil || done.Made || done.Head != gittest.Git(t, d.dir, "rev-parse", "main") {
+		t.Errorf("a packed branch: %+v, %v", done, err)
+	}
+	gittest.Git(t, d.dir, "rm", "-q", "README.md")
+	if done, err = d.co.Record(ctx, opts); err != nil || !done.Made {
+		t.Errorf("a file that was taken away: %+v, %v", done, err)
 	}
 }

@@ -35,6 +35,9 @@ type Checkout struct {
 	// Observe, where set, is told of the start, progress and end of each
 	// operation that is worth a row. It must not block.
 	Observe func(squad.GitProgress)
+	// Remote, where set, tells where a branch of the remote is, "" where it is not:
+	// a prepared checkout knows its base only, and would have to fetch to know.
+	Remote func(ctx context.Context, branch string) (string, error)
 }
 
 // Open returns the checkout in dir of the place that r runs in. Key names that

@@ -54,7 +54,7 @@ func (c *Checkout) Commit(ctx context.Context, o CommitOptions) (squad.Commit, e
 		if err != nil {
 			return err
 		}
-		list, err := c.log(ctx, []string{"-1", "HEAD"})
+		list, err := c.r.log(ctx, c.dir, "-1", "HEAD")
 		if err == nil && len(list) == 1 {
 			done = list[0]
 		}
@@ -65,29 +65,25 @@ func (c *Checkout) Commit(ctx context.Context, o CommitOptions) (squad.Commit, e
 
 // Recorded is what a turn of work left on a branch.
 type Recorded struct {
-	Head    string         // "" before the first commit
-	Commits []squad.Commit // those on top of since, newest first, 100 at most
-	Made    bool           // something was uncommitted and is a commit now
+	Head string // "" before the first commit
+	Made bool   // something was uncommitted and is a commit now
 }
 
-// Record commits whatever is uncommitted, if anything, and reads what the branch has
-// on top of the commit since. It is [Checkout.Commit] and [Checkout.Log] in one run.
-func (c *Checkout) Record(ctx context.Context, o CommitOptions, since string) (done Recorded, err error) {
+// Record commits whatever is uncommitted, if anything, and tells where the branch is
+// then, in one run.
+func (c *Checkout) Record(ctx context.Context, o CommitOptions) (done Recorded, err error) {
 	if _, err := ParseConventional(o.Message); err != nil {
 		return done, err
 	}
 	if err := o.Author.check(); err != nil {
 		return done, err
 	}
-	if since != "" && !ValidSHA(since) {
-		return done, squad.Invalid("since", "%q is not a commit", since)
-	}
 	if o.Sign != nil || len(o.Paths) > 0 {
-		return c.recordSlowly(ctx, o, since)
+		return c.recordSlowly(ctx, o)
 	}
 	unmerged := false
 	err = c.do(ctx, "", func(op *operation) error {
-		res, err := c.r.script(ctx, "commit", recordScript, Call{Dir: c.dir, Args: []string{o.Message, since}, Env: o.Author.env(), Accept: []int{exitUnmerged}})
+		res, err := c.r.script(ctx, "commit", recordScript, Call{Dir: c.dir, Args: []string{o.Message}, Env: o.Author.env(), Accept: []int{exitUnmerged}})
 		if err != nil {
 			op.entry.Kind = "commit"
 			return err
@@ -101,36 +97,31 @@ func (c *Checkout) Record(ctx context.Context, o CommitOptions, since string) (d
 		return err
 	})
 	if unmerged {
-		return c.recordSlowly(ctx, o, since)
+		return c.recordSlowly(ctx, o)
 	}
 	return done, Explain(err, "commit")
 }
 
-// readRecord reads what the script printed: whether a commit was made, HEAD, the log.
+// readRecord reads what the script printed: whether a commit was made, and HEAD.
 func readRecord(out string) (done Recorded, err error) {
-	made, out, _ := strings.Cut(out, "\n")
-	done.Made = made == "made"
-	done.Head, out, _ = strings.Cut(out, "\n")
+	made, head, _ := strings.Cut(out, "\n")
+	done.Made, done.Head = made == "made", strings.TrimSpace(head)
 	if done.Head != "" && !ValidSHA(done.Head) {
 		return done, fmt.Errorf("read commit: unexpected answer %.80q", done.Head)
 	}
-	done.Commits, err = parseLog(out)
-	return done, err
+	return done, nil
 }
 
 // recordSlowly is Record for what needs a look in between: open conflicts,
 // signatures, some files only.
-func (c *Checkout) recordSlowly(ctx context.Context, o CommitOptions, since string) (done Recorded, err error) {
+func (c *Checkout) recordSlowly(ctx context.Context, o CommitOptions) (done Recorded, err error) {
 	switch _, err = c.Commit(ctx, o); {
 	case err == nil:
 		done.Made = true
 	case !errors.Is(err, errNothing):
 		return done, err
 	}
-	if done.Head, err = c.Head(ctx); err != nil || done.Head == "" {
-		return done, err
-	}
-	done.Commits, err = c.Log(ctx, since, "HEAD", 100)
+	done.Head, err = c.Head(ctx)
 	return done, err
 }
 
@@ -222,8 +213,8 @@ func (c *Checkout) commitSigned(ctx context.Context, o CommitOptions) error {
 	return err
 }
 
-// Log returns the commits of from..to, newest first; from may be empty.
-func (c *Checkout) Log(ctx context.Context, from, to string, limit int) (list []squad.Commit, err error) {
+// Log lists the commits of to that from has not, newest first; from may be "".
+func (r *Runner) Log(ctx context.Context, dir, from, to string, limit int) (list []squad.Commit, err error) {
 	span := to
 	if from != "" {
 		span = from + ".." + to
@@ -232,16 +223,12 @@ func (c *Checkout) Log(ctx context.Context, from, to string, limit int) (list []
 	if err = errors.Join(err, checkRevision("to", to)); err != nil {
 		return nil, err
 	}
-	err = c.do(ctx, "", func(*operation) error {
-		list, err = c.log(ctx, []string{fmt.Sprintf("--max-count=%d", max(1, limit)), span})
-		return err
-	})
+	list, err = r.log(ctx, dir, fmt.Sprintf("--max-count=%d", max(1, limit)), span)
 	return list, Explain(err, "log")
 }
 
-func (c *Checkout) log(ctx context.Context, args []string) ([]squad.Commit, error) {
-	args = append([]string{"log", "-z", "--format=" + logFormat}, args...)
-	out, err := c.git(ctx, append(args, "--")...)
+func (r *Runner) log(ctx context.Context, dir string, args ...string) ([]squad.Commit, error) {
+	out, err := r.Line(ctx, dir, append(append([]string{"log", "-z", "--format=" + logFormat}, args...), "--")...)
 	if err != nil {
 		return nil, err
 	}

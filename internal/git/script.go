@@ -10,17 +10,26 @@ import (
 // work. The texts are constants; what varies comes in as arguments and is never
 // read as shell text.
 
-// recordScript commits everything that changed and prints what the branch has on
-// top of a commit. Arguments: message, commit or "". Exit 91 says that conflicts are
-// open. The first line says whether a commit was made.
-const recordScript = `[ -z "$(git ls-files --unmerged)" ] || exit 91
-git add -A || exit
-if git commit --quiet --no-verify --cleanup=whitespace -m "$1" >&2; then echo made
-elif git diff --cached --quiet --no-ext-diff; then echo same
-else exit 1
+// recordScript commits everything that changed and prints whether it did and what HEAD
+// is then. Argument: message. Exit 91 says that conflicts are open. A merge that was
+// left open is concluded even if it changes nothing. The ref is read without git where
+// it is a file, as it is after a commit.
+const recordScript = `nl='
+'
+st="$nl$(git status --porcelain=v2 --branch --untracked-files=normal)" || exit
+case "$st" in *"${nl}u "*) exit 91;; esac
+made=same
+if [ -e .git/MERGE_HEAD ] || case "$st" in *"$nl"[12?]" "*) ;; *) false;; esac; then
+  git add -A || exit
+  if git commit --quiet --no-verify --cleanup=whitespace -m "$1" >&2; then made=made
+  else git diff --cached --quiet --no-ext-diff || exit 1
+  fi
 fi
-git rev-parse --verify --quiet HEAD || exit 0
-exec git log -z --max-count=100 --format='` + logFormat + `' ${2:+"$2.."}HEAD --`
+echo "$made"
+head=; read -r head 2>/dev/null < .git/HEAD
+case "$head" in "ref: "*) ref="${head#ref: }"; head=; read -r head 2>/dev/null < ".git/$ref";; esac
+[ -n "$head" ] || head="$(git rev-parse --verify --quiet HEAD)"
+echo "$head"`
 
 // snapshotScript writes the working tree as it is, untracked files included, without
 // changing the index, the branch or a file. A copy of the index brings its record of
@@ -49,8 +58,9 @@ if [ -n "$old" ]; then git merge-base --is-ancestor "$old" "$new" 2>/dev/null ||
 } | git pack-objects --revs --stdout --thin --delta-base-offset --all-progress`
 
 // beginScript makes a branch and goes to it. Where HEAD is at its commit already, no
-// file has to be looked at, of which a checkout looks at all. Arguments: branch, commit.
-const beginScript = `[ "$(git rev-parse --verify --quiet HEAD)" = "$2" ] || exec git checkout --quiet --no-track -b "$1" "$2" --
+// file has to be looked at, of which a checkout looks at all. Arguments: branch, commit,
+// and "here" where HEAD is known to be there.
+const beginScript = `[ "$3" = here ] || [ "$(git rev-parse --verify --quiet HEAD)" = "$2" ] || exec git checkout --quiet --no-track -b "$1" "$2" --
 git update-ref -m "branch: made from $2" "refs/heads/$1" "$2" 0000000000000000000000000000000000000000 || exit
 exec git symbolic-ref -m "checkout: moving to $1" HEAD "refs/heads/$1"`
 

@@ -16,9 +16,8 @@ import (
 
 // commitResult is the state of the branch after a turn.
 type commitResult struct {
-	Head    string         `json:"head"`
-	New     bool           `json:"new"` // there are commits that were not pushed before
-	Commits []squad.Commit `json:"commits,omitempty"`
+	Head string `json:"head"`
+	New  bool   `json:"new"` // there are commits that were not pushed before
 }
 
 // pushResult is where the branch is outside.
@@ -52,11 +51,11 @@ func (r *Runner) commit(ctx context.Context, s scene, p place, turn int, result 
 	if err != nil {
 		return commitResult{}, err
 	}
-	done, err := c.Record(ctx, git.CommitOptions{Message: commitMessage(s, turn, result), Author: s.author(), Sign: sign}, p.BaseSHA)
+	done, err := c.Record(ctx, git.CommitOptions{Message: commitMessage(s, turn, result), Author: s.author(), Sign: sign})
 	if err != nil {
 		return commitResult{}, err
 	}
-	return commitResult{Head: done.Head, New: done.Head != s.execution.HeadSHA, Commits: done.Commits}, nil
+	return commitResult{Head: done.Head, New: done.Head != s.execution.HeadSHA}, nil
 }
 
 // signer signs commits of a squad, nil where it has no key.
@@ -141,7 +140,7 @@ func (r *Runner) ask(ctx context.Context, s scene, question string) error {
 // push brings the branch outside. A base that moved is rebased on first; what the
 // agent must solve comes back as a prompt.
 func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) (pushResult, error) {
-	out := pushResult{Head: work.Head, BaseSHA: p.BaseSHA, Commits: work.Commits}
+	out := pushResult{Head: work.Head, BaseSHA: p.BaseSHA}
 	c, row, err := r.checkout(ctx, s, p)
 	if err != nil {
 		return out, err
@@ -182,12 +181,7 @@ func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) 
 		if out.Head, err = c.Head(ctx); err != nil {
 			return out, err
 		}
-		out.BaseSHA, out.Commits = tip, nil
-	}
-	if out.Commits == nil {
-		if out.Commits, err = c.Log(ctx, out.BaseSHA, "HEAD", 100); err != nil {
-			return out, err
-		}
+		out.BaseSHA = tip
 	}
 	err = c.Push(ctx, git.PushOptions{
 		Branch: p.Branch, Auth: auth, Rebase: !moved, Force: moved, Identity: s.author(), Via: r.cfg.Gateway.Via(row, s.repo), Head: out.Head, Base: out.BaseSHA,
@@ -200,6 +194,14 @@ func (r *Runner) push(ctx context.Context, s scene, p place, work commitResult) 
 		return out, err
 	}
 	r.cfg.Gateway.Look()
+	dir, err := r.cfg.Gateway.Dir(ctx, s.repo)
+	if err != nil {
+		return out, err
+	}
+	// Read here: what was pushed is here as well, and a program inside costs more.
+	if out.Commits, err = r.cfg.Git.Log(ctx, dir, out.BaseSHA, out.Head, 100); err != nil {
+		return out, err
+	}
 	return out, r.cfg.Store.Tx(ctx, func(tx *store.Tx) error { return r.noteHead(ctx, tx, s, out.Head, out.Commits) })
 }
 

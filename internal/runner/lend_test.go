@@ -6,6 +6,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/internal/forge"
+	"agentsquad/internal/runner"
 	"agentsquad/internal/sandbox"
 	"agentsquad/internal/store"
 )
@@ -80,5 +81,24 @@ func TestClone_TwoRepositoriesIntoARunningSandbox(t *testing.T) {
 	}
 	if got := inside("ls /run/squad/lent | wc -l"); got != "2" {
 		t.Errorf("%s folders are lent", got)
+	}
+}
+
+// A sandbox that is made for a repository has it, on whatever it is made of.
+func TestFurnished_SandboxOfARepositoryHasItsCheckout(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	boxes := runner.Furnished{Service: h.boxes, Runner: h.runner}
+	row, err := boxes.Create(ctx, squad.System(), squad.SandboxRequest{SquadID: h.squad.ID, RepositoryID: h.repo.ID})
+	h.must(err)
+	_, err = h.runner.Checkouts().Branch(ctx, squad.System(), row.ID, squad.GitRequest{RepositoryID: h.repo.ID, Branch: "try-1"})
+	h.must(err)
+	res, err := h.boxes.Execute(ctx, squad.System(), row.ID, squad.Command{Shell: "cd hello && cat README.md && git symbolic-ref --short HEAD && git status --porcelain"}, nil)
+	h.must(err)
+	if res.Stdout != "hello\ntry-1\n" {
+		t.Errorf("inside: %q %q", res.Stdout, res.Stderr)
+	}
+	if _, err := boxes.Create(ctx, squad.System(), squad.SandboxRequest{SquadID: h.squad.ID, RepositoryID: squad.NewID()}); squad.CodeOf(err) != squad.CodeNotFound {
+		t.Errorf("a repository that is not there: %v", err)
 	}
 }

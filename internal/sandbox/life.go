@@ -12,6 +12,11 @@ import (
 
 // Create makes a sandbox outside an execution and waits until it runs.
 func (s *Service) Create(ctx context.Context, actor squad.Actor, req squad.SandboxRequest) (squad.Sandbox, error) {
+	return s.CreateWith(ctx, actor, req, nil)
+}
+
+// CreateWith is Create with mounts.
+func (s *Service) CreateWith(ctx context.Context, actor squad.Actor, req squad.SandboxRequest, mounts []Mount) (squad.Sandbox, error) {
 	if !actor.May(req.SquadID, squad.RoleMember) {
 		return squad.Sandbox{}, squad.NotFound("squad", req.SquadID)
 	}
@@ -33,7 +38,7 @@ func (s *Service) Create(ctx context.Context, actor squad.Actor, req squad.Sandb
 	return s.Acquire(ctx, AcquireRequest{
 		SquadID: req.SquadID, MemberID: req.MemberID, TaskID: req.TaskID, RepositoryID: req.RepositoryID,
 		Provider: req.Provider, Template: req.Template, Lifetime: time.Duration(req.TimeoutSec) * time.Second,
-		Env: req.Env, Fresh: true, Actor: actor,
+		Env: req.Env, Fresh: true, Actor: actor, Mounts: mounts,
 	})
 }
 
