@@ -69,6 +69,7 @@ func fill(b *testing.B, path string) {
 	house.Must(b, tx.QueryRowContext(b.Context(), `SELECT value FROM counters WHERE name = 'events'`).Scan(&last))
 	insert, err := tx.PrepareContext(b.Context(), `INSERT INTO events (seq, type, at, payload) VALUES ($1, 'log', $2, $3)`)
 	house.Must(b, err)
+	defer insert.Close()
 	for i := range int64(100_000) {
 		_, err := insert.ExecContext(b.Context(), last+1+i, time.Now().UnixMicro(), fmt.Sprintf(`{"stream":"stdout","text":"line %d of the output of an agent"}`, i))
 		house.Must(b, err)
