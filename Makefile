@@ -65,7 +65,7 @@ gen: ## regenerate Connect code and the page's API types
 
 .PHONY: bench
 bench: setup build ## speed as ratios to a floor measured in the same run (docs/BENCHMARKS.md)
-	SQUAD_BIN=$(CURDIR)/$(BIN)/squad go test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 30m ./... | grep -E '^(Benchmark|pkg:|cpu:|FAIL|ok)'
+	SQUAD_BIN=$(CURDIR)/$(BIN)/squad go test -p 1 -tags embedrunsc -run '^$$' -bench . -benchtime 1x -timeout 30m ./... | grep -E '^(Benchmark|pkg:|cpu:|FAIL|ok)'
 
 .PHONY: setup
 setup: ## install what tests need: Debian packages (as root) and npm packages

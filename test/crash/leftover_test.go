@@ -12,9 +12,9 @@ import (
 	"agentsquad/test/house"
 )
 
-// reaped is how long the reaper may take to end a sandbox that a kill left without a
-// row: it waits two minutes for the row, and looks twice a minute.
-const reaped = 4 * time.Minute
+// reaped is how long the reaper may take with a sandbox that is older than the server
+// and has no row: it looks at the start, and twice a minute.
+const reaped = 45 * time.Second
 
 // checkLeftovers wants nothing to be left on the machine but the sandboxes that the
 // server knows, which wait in the warm pool: no process, no mount, no lease.
