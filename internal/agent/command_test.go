@@ -25,6 +25,7 @@ import (
 type hostBox struct {
 	mu     sync.Mutex
 	tagged map[string]*exec.Cmd
+	over   map[*exec.Cmd]bool
 	inputs map[string]io.Writer
 }
 
@@ -49,7 +50,7 @@ func (b *hostBox) Run(ctx context.Context, c agent.Command) (int, error) {
 		return 0, err
 	}
 	b.mu.Lock()
-	if old := b.tagged[c.Tag]; old == nil || old.ProcessState != nil {
+	if old := b.tagged[c.Tag]; old == nil || b.over[old] {
 		b.tagged[c.Tag] = cmd
 		if in != nil {
 			b.inputs[c.Tag] = in
@@ -71,7 +72,11 @@ func (b *hostBox) Run(ctx context.Context, c agent.Command) (int, error) {
 				break
 			}
 		}
-		done <- cmd.Wait()
+		err := cmd.Wait()
+		b.mu.Lock()
+		b.over[cmd] = true
+		b.mu.Unlock()
+		done <- err
 	}()
 	select {
 	case <-ctx.Done(): // the reader leaves, the process goes on
@@ -169,7 +174,7 @@ func newTurn(t *testing.T, command string) (agent.Shell, agent.Turn, *memorySink
 	t.Helper()
 	dir := t.TempDir()
 	return agent.Shell{Dir: filepath.Join(dir, "run")}, agent.Turn{
-		Number: 1, Dir: dir, Box: &hostBox{tagged: map[string]*exec.Cmd{}, inputs: map[string]io.Writer{}},
+		Number: 1, Dir: dir, Box: &hostBox{tagged: map[string]*exec.Cmd{}, over: map[*exec.Cmd]bool{}, inputs: map[string]io.Writer{}},
 		Execution: squad.Execution{ID: squad.NewID()}, Task: squad.Task{Number: 7, Title: "Say hello"},
 		Member: squad.Member{Name: "Ada", Config: squad.MemberConfig{Command: command}},
 	}, &memorySink{wrote: make(chan struct{}, 1)}
