@@ -111,6 +111,8 @@ test('every view says that it loads, that it is empty, and that it failed, and h
     })
     await page.goto(path)
     if (!path.endsWith('/insights')) await page.getByRole('status', { name: /^Loading/ }).first().waitFor()
+    // Once the stream is live nothing is read again by itself: the view waits for the person.
+    await page.getByRole('status').getByText('live').first().waitFor({ state: 'attached' })
     let_go()
     const alert = page.getByRole('alert').filter({ hasText: `${what} could not be loaded` })
     await alert.getByText('refused by the test').waitFor()
