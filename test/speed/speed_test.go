@@ -97,7 +97,7 @@ func start(b *testing.B) *server {
 	if os.Getenv("SQUAD_BIN") == "" {
 		b.Skip("SKIPPED: SQUAD_BIN names no built program; run `make bench`")
 	}
-	s := &server{Server: house.New(b, []string{"--log-level", "warn", "--pool-max", "0"}, nil), b: b}
+	s := &server{Server: house.New(b, []string{"--log-level", "warn", "--pool-max", "0", "--max-running", "200"}, nil), b: b}
 	s.Start()
 	var err error
 	s.crew, err = s.CreateSquad(b.Context(), squad.NewSquad{Name: "Crew"})
