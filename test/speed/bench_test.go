@@ -32,7 +32,7 @@ func (t times) report(b *testing.B) {
 // BenchmarkLargeRepository has the aims 0.3 for a branch with readable files in a
 // sandbox that is made for it, 1 for the first clean status, and 5 into a sandbox that
 // runs already. The first is told as a whole, from the asking for the sandbox on, and
-// without the making of the sandbox, which costs the same with no repository in it.
+// without the making of the sandbox, which is told against that of an empty one.
 func BenchmarkLargeRepository(b *testing.B) {
 	source := largeRepository(b)
 	s := start(b)
