@@ -3,14 +3,17 @@ package gvisor_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"agentsquad"
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/tunnel"
 )
 
 func TestPause_KeepsProcessesAndFiles(t *testing.T) {
@@ -158,6 +161,44 @@ func TestPause_ManyTimes(t *testing.T) {
 	if out := mustRun(t, s, "tr -d '\\n' < /home/user/log"); out != "01234" {
 		t.Errorf("log %q", out)
 	}
+}
+
+// Streams that are open, and that come and go, do not keep a sandbox from being saved:
+// gVisor cannot save one that still holds its end of the tunnel.
+func TestPause_WhileStreamsComeAndGo(t *testing.T) {
+	t.Parallel()
+	s := create(t, newRuntime(t), gvisor.Spec{})
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				session, err := s.Tunnel(ctx)
+				if err != nil {
+					time.Sleep(time.Millisecond) // paused
+					continue
+				}
+				c, err := session.Open(ctx, tunnel.Header{Kind: tunnel.KindEnvd})
+				if err != nil {
+					continue
+				}
+				_, _ = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: envd\r\n\r\n")
+				_, _ = io.CopyN(io.Discard, c, 1)
+				_ = c.Close()
+			}
+		})
+	}
+	for i := range 8 {
+		if err := s.Pause(t.Context(), true); err != nil {
+			t.Fatalf("pause %d: %v", i, err)
+		}
+		if err := s.Resume(t.Context()); err != nil {
+			t.Fatalf("resume %d: %v", i, err)
+		}
+	}
+	stop()
+	group.Wait()
+	mustRun(t, s, "true")
 }
 
 // Names of sockets may have 107 bytes; data folders may be longer.

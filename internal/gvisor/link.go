@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -45,15 +46,32 @@ func (f folder) atDoor(do func(unix.Sockaddr) error) error {
 	return do(&unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(f.door())})
 }
 
+// line is a connection to the daemon. hold is the same socket once more: it tells
+// when the far end is closed, however the connection's own users fared.
+type line struct {
+	net.Conn
+	hold *os.File
+}
+
+// gone waits until the daemon has closed its end, and says whether it has.
+func (l line) gone(patience time.Duration) bool {
+	raw, err := l.hold.SyscallConn()
+	if err != nil || l.hold.SetReadDeadline(time.Now().Add(patience)) != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // fails where it is gone
+	_, err = io.Copy(io.Discard, l.hold)
+	return err == nil || errors.Is(err, unix.ECONNRESET) // closed with something unread
+}
+
 // knock hands one end of a new connection in and waits until the daemon has
 // answered, which it does once it is up, or ctx ends.
-func (f folder) knock(ctx context.Context) (net.Conn, error) {
+func (f folder) knock(ctx context.Context) (line, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("knock: %w", err)
+		return line{}, fmt.Errorf("knock: %w", err)
 	}
 	ours := os.NewFile(uintptr(pair[0]), "tunnel")
-	defer ours.Close()
 	err = f.atDoor(func(addr unix.Sockaddr) error {
 		sender, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -64,11 +82,13 @@ func (f folder) knock(ctx context.Context) (net.Conn, error) {
 	})
 	_ = unix.Close(pair[1])
 	if err != nil {
-		return nil, fmt.Errorf("knock: %w", err)
+		_ = ours.Close()
+		return line{}, fmt.Errorf("knock: %w", err)
 	}
 	conn, err := net.FileConn(ours)
 	if err != nil {
-		return nil, fmt.Errorf("knock: %w", err)
+		_ = ours.Close()
+		return line{}, fmt.Errorf("knock: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	_, err = conn.Read(make([]byte, 1))
@@ -76,8 +96,8 @@ func (f folder) knock(ctx context.Context) (net.Conn, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("knock: %w", err)
+		_ = errors.Join(conn.Close(), ours.Close())
+		return line{}, fmt.Errorf("knock: %w", err)
 	}
-	return conn, nil
+	return line{conn, ours}, nil
 }

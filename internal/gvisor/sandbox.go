@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -24,6 +25,7 @@ type Sandbox struct {
 	mu      sync.Mutex
 	rec     record
 	session *tunnel.Session
+	line    line               // of the session
 	shut    context.CancelFunc // no other tunnel is taken up
 	proc    *process
 	changed chan struct{} // closed and replaced at each change of the fields above
@@ -109,8 +111,8 @@ func (s *Sandbox) openDoor() {
 	s.mu.Unlock()
 	go func() {
 		for ctx.Err() == nil {
-			if conn, err := s.box.knock(ctx); err == nil {
-				s.serve(ctx, conn)
+			if l, err := s.box.knock(ctx); err == nil {
+				s.serve(ctx, l)
 			}
 			pause(ctx, knockPause)
 		}
@@ -131,30 +133,34 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // serve is one tunnel, from the daemon's answer to its end.
-func (s *Sandbox) serve(ctx context.Context, conn net.Conn) {
+func (s *Sandbox) serve(ctx context.Context, l line) {
 	s.mu.Lock()
 	if ctx.Err() != nil {
 		s.mu.Unlock()
-		_ = conn.Close()
+		_ = errors.Join(l.Close(), l.hold.Close())
 		return
 	}
-	session := tunnel.Server(conn, func(h tunnel.Header, c net.Conn) { s.rt.accept(s.id, h, c) })
-	s.session = session
+	session := tunnel.Server(l.Conn, func(h tunnel.Header, c net.Conn) { s.rt.accept(s.id, h, c) })
+	s.session, s.line = session, l
 	s.wake()
 	s.mu.Unlock()
 	<-session.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.session == session {
-		s.session = nil
+	if s.session == session { // else whoever shut the door has both
+		s.session, s.line = nil, line{}
+		_ = l.hold.Close()
 		s.wake()
 	}
 }
 
 // closeDoor ends the tunnel and takes up no other.
 func (s *Sandbox) closeDoor() {
-	if session := s.shutDoor(); session != nil {
-		_ = session.Close()
+	s.mu.Lock()
+	session, l := s.shutDoor()
+	s.mu.Unlock()
+	if session != nil {
+		_ = errors.Join(session.Close(), l.hold.Close())
 	}
 }
 
@@ -168,27 +174,46 @@ const hangUpPatience = 20 * time.Second
 func (s *Sandbox) hangUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, hangUpPatience)
 	defer cancel()
-	if _, err := s.Tunnel(ctx); err != nil { // it may be taking one up
+	session, l, err := s.takeTunnel(ctx)
+	if err != nil {
 		return err
 	}
-	if session := s.shutDoor(); session != nil && !session.HangUp(hangUpPatience) {
+	defer l.hold.Close()
+	session.HangUp(hangUpPatience) // it may also end because a stream could not be told
+	if !l.gone(hangUpPatience) {
 		s.openDoor()
 		return squad.Errorf(squad.CodeUnavailable, "sandbox %s does not answer", s.id)
 	}
 	return nil
 }
 
-// shutDoor takes up no other tunnel and returns the one that stands, or nil.
-func (s *Sandbox) shutDoor() *tunnel.Session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	shut, session := s.shut, s.session
-	s.shut, s.session = nil, nil
+// takeTunnel shuts the door while a tunnel stands: the one that is just being handed
+// in would be held by the sandbox without anybody's knowing.
+func (s *Sandbox) takeTunnel(ctx context.Context) (*tunnel.Session, line, error) {
+	for {
+		if _, err := s.Tunnel(ctx); err != nil {
+			return nil, line{}, err
+		}
+		s.mu.Lock()
+		if s.session != nil {
+			defer s.mu.Unlock()
+			session, l := s.shutDoor()
+			return session, l, nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+// shutDoor takes up no other tunnel and hands over the one that stands, or nil; mu is
+// held.
+func (s *Sandbox) shutDoor() (*tunnel.Session, line) {
+	shut, session, l := s.shut, s.session, s.line
+	s.shut, s.session, s.line = nil, nil, line{}
 	s.wake()
 	if shut != nil {
 		shut()
 	}
-	return session
+	return session, l
 }
 
 // now is the time as it is written down.
