@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsquad/e2b"
+	"agentsquad/internal/gvisor/gvisortest"
 	"agentsquad/test/e2bsdk/e2btest"
 )
 
@@ -63,7 +64,7 @@ func BenchmarkExec(b *testing.B) {
 			times = append(times, time.Since(began))
 		}
 		for range 20 {
-			cmd := exec.CommandContext(b.Context(), "/proc/self/exe", "--root="+filepath.Join(s.Dir, "gv", "runsc"), "exec", sb.ID, "/bin/true")
+			cmd := exec.CommandContext(b.Context(), gvisortest.Runsc(filepath.Join(s.Dir, "gv")), "--root="+filepath.Join(s.Dir, "gv", "runsc"), "exec", sb.ID, "/bin/true")
 			cmd.Args[0] = "runsc"
 			began := time.Now()
 			if out, err := cmd.CombinedOutput(); err != nil {

@@ -32,8 +32,9 @@ func samples(b *testing.B) int { return max(b.N, 9) }
 // bare runs echo by runsc alone, with the root of the base template, and returns
 // the time to its output: the floor.
 type bare struct {
-	dir string
-	n   int
+	program string
+	dir     string
+	n       int
 }
 
 func newBare(b *testing.B, r *gvisor.Runtime) *bare {
@@ -42,7 +43,7 @@ func newBare(b *testing.B, r *gvisor.Runtime) *bare {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &bare{dir: shortDir(b)}
+	f := &bare{program: r.Program(), dir: shortDir(b)}
 	writeBareBundle(b, f.dir, base)
 	return f
 }
@@ -51,7 +52,7 @@ func (f *bare) run(b *testing.B) time.Duration {
 	b.Helper()
 	f.n++
 	began := time.Now()
-	cmd := exec.CommandContext(b.Context(), "/proc/self/exe", "--root="+f.dir+"/root", "--network=none", "--ignore-cgroups",
+	cmd := exec.CommandContext(b.Context(), f.program, "--root="+f.dir+"/root", "--network=none", "--ignore-cgroups",
 		"--gofer-network-namespace=new", "--overlay2=all:dir="+f.dir, "run", "--bundle="+f.dir, "bare"+strconv.Itoa(f.n))
 	cmd.Args[0] = "runsc"
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}

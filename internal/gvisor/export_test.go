@@ -7,3 +7,6 @@ func CgroupsIn(proc, name, id string, l Limits) (dirs, missing []string, err err
 	dirs, err = c.create(id, l)
 	return dirs, c.missing, err
 }
+
+// Program is what the runtime starts as runsc.
+func (r *Runtime) Program() string { return r.runsc.program }

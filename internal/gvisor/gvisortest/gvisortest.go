@@ -26,6 +26,15 @@ func Static() {
 	os.Exit(code)
 }
 
+// Runsc is the program that a runtime with this data folder starts as runsc.
+func Runsc(dir string) string {
+	found, _ := filepath.Glob(filepath.Join(dir, "bin", "runsc-*"))
+	if len(found) == 0 {
+		return "/proc/self/exe"
+	}
+	return found[0]
+}
+
 // again builds and runs the tests of the current folder, where tests always run.
 func again() (int, error) {
 	dir, err := os.MkdirTemp("", "static-test-")
