@@ -60,7 +60,12 @@ func (a *App) buildRunner(context.Context) error {
 	if r.sandboxes == nil {
 		return nil // the doctor says why there are none; everything else works
 	}
-	r.work.flows = flow.New(flow.Config{Store: a.store, Owner: a.cfg.Node + "/" + r.owner, Tracer: a.tracer, Log: a.log})
+	r.work.flows = flow.New(flow.Config{
+		Store: a.store, Owner: a.cfg.Node + "/" + r.owner, Tracer: a.tracer, Log: a.log,
+		// How many agents work is judged by the runner; these are the ones that work, and
+		// those of others that have a review or a merge to act on meanwhile.
+		Concurrency: map[string]int{runner.Queue: a.cfg.MaxRunning + 64},
+	})
 	r.work.runner = runner.New(runner.Config{
 		Store: a.store, Events: a.events, Life: a.life, Flows: r.work.flows, Sandboxes: r.sandboxes, Forges: r.forges, Git: r.git, Log: a.log,
 		SignKey: r.credentials.SignKey,

@@ -154,9 +154,12 @@ func (r *Runner) Work(ctx context.Context) error {
 	return nil
 }
 
+// Queue is where the flows of executions wait for a place on a node.
+const Queue = "execution"
+
 // Names of flows. Their versions are in New.
 const (
-	flowExecution = "execution"
+	flowExecution = Queue
 	flowCleanup   = "cleanup"
 )
 
