@@ -201,7 +201,11 @@ func showTask(w io.Writer, t squad.Task, executions []squad.Execution) {
 		if !x.FinishedAt.IsZero() && !x.StartedAt.IsZero() {
 			took = x.FinishedAt.Sub(x.StartedAt).Round(time.Millisecond).String()
 		}
-		fmt.Fprintf(w, "Attempt %d\t%s %s %s %s\n", x.Attempt, x.Status, x.Step, took, x.Error)
+		why := x.Error
+		if !x.Status.Final() {
+			why = x.Liveness.Detail
+		}
+		fmt.Fprintf(w, "Attempt %d\t%s %s %s %s\n", x.Attempt, x.Status, x.Step, took, why)
 	}
 	if t.Description != "" {
 		fmt.Fprintf(w, "\n%s\n", t.Description)

@@ -136,7 +136,13 @@ type next struct {
 // no failure: the execution waits and asks again.
 func (x *recipe) prepare() error {
 	for try := 1; ; try++ {
-		err := x.step(squad.StepSandbox, fmt.Sprintf("sandbox/%d", try), &x.place, func(ctx context.Context, s scene) (any, error) { return x.makeSandbox(ctx, s, x.c.Fence()) })
+		err := x.step(squad.StepSandbox, fmt.Sprintf("sandbox/%d", try), &x.place, func(ctx context.Context, s scene) (any, error) {
+			p, err := x.makeSandbox(ctx, s, x.c.Fence())
+			if squad.CodeOf(err) == squad.CodeQuota {
+				err = errors.Join(err, x.showQuota(ctx, x.id, message(err)))
+			}
+			return p, err
+		})
 		if err == nil {
 			break
 		}

@@ -91,6 +91,9 @@ func (x *recipe) step(name squad.Step, key string, out any, do func(context.Cont
 		if err != nil {
 			progress.Status, progress.Detail = "failed", message(err)
 		}
+		if name == squad.StepSandbox && squad.CodeOf(err) == squad.CodeQuota {
+			progress.Status = "retrying"
+		}
 		return v, errors.Join(err, x.cfg.Events.Append(ctx, s.event(squad.EventStep, progress)))
 	}, out, transient)
 }
@@ -124,6 +127,21 @@ func (r *Runner) enter(ctx context.Context, id string, step squad.Step) error {
 }
 
 // message is what users read of an error.
+// showQuota says what an execution without a sandbox waits for; entering the next step
+// ends it.
+func (r *Runner) showQuota(ctx context.Context, id, detail string) error {
+	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+		e, err := tx.Execution(ctx, id)
+		if err != nil || e.Status != squad.ExecutionRunning || e.Liveness.State == "quota" && e.Liveness.Detail == detail {
+			return err
+		}
+		_, err = r.cfg.Life.MoveExecution(ctx, tx, id, squad.ExecutionRunning, func(e *squad.Execution) {
+			e.Liveness = squad.Liveness{State: "quota", Detail: detail, Since: tx.Now}
+		})
+		return err
+	})
+}
+
 func message(err error) string {
 	var e *squad.Error
 	if errors.As(err, &e) {
