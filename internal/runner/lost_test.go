@@ -144,16 +144,29 @@ func (h *house) killBox(k squad.Task) string {
 
 // A task's own provider goes before the squad's: one that is not configured here
 // fails it with that cause, though the squad's would do.
-func TestExecution_TaskNamesItsProvider(t *testing.T) {
+func TestExecution_TaskOrItsSquadNamesTheProvider(t *testing.T) {
 	h := newHouse(t)
-	k := squad.Task{
-		SquadID: h.squad.ID, RepositoryID: h.repo.ID, Title: "Elsewhere", Status: squad.TaskTodo, Provider: "e2b",
-		AssigneeID: h.member("Ada", "true").ID,
-	}
-	h.tx(func(tx *store.Tx) error { return h.life.Create(t.Context(), tx, &k) })
-	h.start(k)
-	k = h.untilTask(k, func(k squad.Task) bool { return k.Flag != "" })
-	if !strings.Contains(k.Cause, `provider "e2b"`) {
-		t.Errorf("cause %q", k.Cause)
+	ada := h.member("Ada", "true")
+	for _, name := range []string{"e2b", ""} {
+		k := squad.Task{SquadID: h.squad.ID, RepositoryID: h.repo.ID, Title: "Elsewhere", Status: squad.TaskTodo, Provider: name, AssigneeID: ada.ID}
+		want := `provider "e2b"`
+		h.tx(func(tx *store.Tx) error {
+			if name == "" {
+				s, err := tx.Squad(t.Context(), h.squad.ID)
+				if err != nil {
+					return err
+				}
+				s.Config.Provider, want = "far", `provider "far"`
+				if err := tx.UpdateSquad(t.Context(), &s); err != nil {
+					return err
+				}
+			}
+			return h.life.Create(t.Context(), tx, &k)
+		})
+		h.start(k)
+		k = h.untilTask(k, func(k squad.Task) bool { return k.Flag != "" })
+		if !strings.Contains(k.Cause, want) {
+			t.Errorf("cause %q, want %s", k.Cause, want)
+		}
 	}
 }

@@ -118,7 +118,9 @@ type room struct {
 func newRoom(limits Limits, running []squad.Execution) *room {
 	m := &room{limits: limits, squads: map[string]int{}, members: map[string]int{}, bounds: map[string]int{}}
 	for _, e := range running {
-		m.add(e)
+		if e.Liveness.State != "quota" { // it waits for a sandbox, and takes nobody's place
+			m.add(e)
+		}
 	}
 	return m
 }
