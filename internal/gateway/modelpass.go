@@ -169,7 +169,8 @@ func (m *models) stream(w http.ResponseWriter, body io.Reader, cut *events, key 
 // record enters a call in the books. One whose usage never came, because it was cut
 // off, is estimated from what passed; one that failed cost nothing. One that the
 // client left before the answer began goes on at the provider: it is counted as if
-// all had come, or leaving early would be a way around every budget.
+// all had come, or leaving early would be a way around every budget. Called again, it
+// enters what was added since.
 func (m *models) record(ctx context.Context, call *modelCall, meter *meter) error {
 	used := meter.tokens
 	if meter.text == 0 && !meter.cut {
@@ -181,6 +182,10 @@ func (m *models) record(ctx context.Context, call *modelCall, meter *meter) erro
 	}
 	if meter.cut && !call.ask.Stream {
 		used.out = m.maxOutput(call)
+	}
+	total := used
+	if used = total.since(call.entered); used == (tokens{}) {
+		return nil
 	}
 	u := squad.Usage{
 		ExecutionID: call.execution.ID, TaskID: call.task.ID, MemberID: call.member.ID, SquadID: call.squad.ID, SandboxID: call.sandbox.ID,
@@ -195,6 +200,8 @@ func (m *models) record(ctx context.Context, call *modelCall, meter *meter) erro
 	})
 	if err != nil {
 		m.cfg.Log.ErrorContext(ctx, "model call is not in the books", "task_id", call.task.ID, "model", u.Model, "cost_usd", u.CostUSD, "error", err)
+		return err
 	}
+	call.entered = total
 	return nil
 }

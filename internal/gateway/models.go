@@ -102,7 +102,8 @@ type modelCall struct {
 	body     []byte
 	ask      modelRequest
 	price    Price
-	dropOwn  bool // hold the usage event back that only we asked for
+	entered  tokens // what of it is in the books
+	dropOwn  bool   // hold the usage event back that only we asked for
 }
 
 // modelRequest is what the gateway needs to know of a request.
@@ -214,11 +215,18 @@ func (m *models) paid(w http.ResponseWriter, r *http.Request, call *modelCall, k
 		}
 		return err
 	}
-	defer release() // after the books: a call is counted twice for a moment rather than not at all
 	call.includeUsage()
 	meter := newMeter(call.ask.Model)
-	err = m.pass(w, r, call, key, meter)
-	return errors.Join(err, m.record(context.WithoutCancel(r.Context()), call, meter))
+	settle := func() {
+		// What cannot be entered stays held: no budget is lost to a full disk. Released
+		// after the books, a call counts twice for a moment rather than not at all.
+		if m.record(context.WithoutCancel(r.Context()), call, meter) == nil {
+			release()
+		}
+	}
+	meter.atEnd = settle // who has the end of an answer asks again at once
+	defer settle()
+	return m.pass(w, r, call, key, meter)
 }
 
 func (m *models) refuseUnknown(limits []limit) bool {

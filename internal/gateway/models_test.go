@@ -271,6 +271,61 @@ func TestModels_CallsAtOnceCannotEachTakeTheLastDollar(t *testing.T) {
 	}
 }
 
+// Whoever has the end of an answer may ask again at once, so what it cost is in the
+// books before that end leaves.
+func TestModels_AnswerIsInTheBooksBeforeItsEndLeaves(t *testing.T) {
+	t.Parallel()
+	for path, answer := range map[string]string{
+		"/llm/openai/v1/chat/completions":                                  chatBegin + strings.Replace(chatUsage, `"completion_tokens":7`, `"completion_tokens":20000`, 1) + chatEnd,
+		"/llm/anthropic/v1/messages":                                       strings.Replace(anthropicStream, `"output_tokens":7`, `"output_tokens":20000`, 1),
+		"/llm/gemini/v1beta/models/test-big:streamGenerateContent?alt=sse": strings.Replace(geminiStream, `"candidatesTokenCount":4`, `"candidatesTokenCount":20000`, 1),
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			hung := make(chan struct{})
+			defer close(hung)
+			k, m := modelKit(t, func(w http.ResponseWriter, r *http.Request) {
+				sse(w, answer)
+				<-hung // the connection stays: only the words say that it is over
+			}, func(c *gateway.Config) { c.Models.Budget = squad.Budget{TaskUSD: 1} })
+			body := `{"model":"test-big","stream":true,"messages":[]}`
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, k.url+path, strings.NewReader(body))
+			must(t, err)
+			resp, err := http.DefaultClient.Do(req)
+			must(t, err)
+			defer resp.Body.Close()
+			end := answer[len(answer)-10:]
+			for seen, buf := "", make([]byte, 4096); !strings.HasSuffix(seen, end); {
+				n, err := resp.Body.Read(buf)
+				must(t, err)
+				seen += string(buf[:n])
+			}
+			if status, text := k.call(t, path, body); status != http.StatusForbidden || len(m.bodies) != 1 {
+				t.Errorf("asked %d times, status %d: %s", len(m.bodies), status, text)
+			}
+			if u := k.usage(t); len(u) != 1 || u[0].CostUSD < 2 {
+				t.Errorf("in the books: %+v", u)
+			}
+		})
+	}
+}
+
+// Some providers tell a total with every piece: the last one counts, once.
+func TestModels_UsageWithEveryPieceIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	var answer string
+	for i, end := range []string{"null", "null", `"stop"`} {
+		answer += fmt.Sprintf("data: {\"model\":\"test-big\",\"choices\":[{\"delta\":{},\"finish_reason\":%s}],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":%d}}\n\n", end, i+5)
+	}
+	k, _ := modelKit(t, func(w http.ResponseWriter, r *http.Request) { sse(w, answer+chatEnd) }, nil)
+	if status, text := k.call(t, "/llm/openai/v1/chat/completions", `{"model":"test-big","stream":true}`); status != 200 || text != answer+chatEnd {
+		t.Errorf("status %d: %s", status, text)
+	}
+	if u := k.usage(t); len(u) != 1 || u[0].TokensIn != 10 || u[0].TokensOut != 7 {
+		t.Errorf("in the books: %+v", u)
+	}
+}
+
 func TestModels_WhatIsNotPassedOn(t *testing.T) {
 	t.Parallel()
 	k, m := modelKit(t, dollar, func(c *gateway.Config) {

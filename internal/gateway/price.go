@@ -63,6 +63,11 @@ type tokens struct {
 	in, out, cacheRead, cacheWrite int64
 }
 
+// since is what came after an earlier total.
+func (t tokens) since(o tokens) tokens {
+	return tokens{max(0, t.in-o.in), max(0, t.out-o.out), max(0, t.cacheRead-o.cacheRead), max(0, t.cacheWrite-o.cacheWrite)}
+}
+
 // cost is what the tokens cost, in dollars.
 func (p Price) cost(t tokens) float64 {
 	read, write := p.CacheRead, p.CacheWrite

@@ -60,9 +60,10 @@ type geminiJSON struct {
 type meter struct {
 	tokens tokens
 	model  string
-	text   int64 // bytes of events or body seen, for an estimate where usage never came
-	done   bool  // the answer said what it used in the end
-	cut    bool  // the client left before the answer began
+	text   int64  // bytes of events or body seen, for an estimate where usage never came
+	done   bool   // the answer said what it used in the end
+	cut    bool   // the client left before the answer began
+	atEnd  func() // called once when done, before the answer's end is passed on
 }
 
 func newMeter(model string) *meter { return &meter{model: model} }
@@ -84,6 +85,15 @@ func (m *meter) read(data []byte) {
 	if json.Unmarshal(data, &a) != nil {
 		return
 	}
+	m.readUsage(&a)
+	if m.done && m.atEnd != nil {
+		tell := m.atEnd
+		m.atEnd = nil
+		tell()
+	}
+}
+
+func (m *meter) readUsage(a *answerJSON) {
 	if a.Message != nil {
 		m.take(a.Message.Model, a.Message.Usage)
 	}
@@ -93,13 +103,30 @@ func (m *meter) read(data []byte) {
 	}
 	if a.Usage != nil {
 		m.take(a.Model, a.Usage)
-		m.done = true
+		m.done = m.done || a.last()
 	}
 	if u := a.Metadata; u != nil {
 		m.take(a.ModelVersion, nil)
 		m.tokens = tokens{in: u.Prompt + u.ToolPrompt, out: u.Candidates + u.Thoughts, cacheRead: u.Cached}
 		m.done = m.done || len(a.Candidates) > 0 && a.Candidates[0].FinishReason != ""
 	}
+}
+
+// last says whether usage beside choices is the final one: some providers of OpenAI's
+// chat API tell a total so far with every piece.
+func (a *answerJSON) last() bool {
+	var choices []struct {
+		FinishReason json.RawMessage `json:"finish_reason"`
+	}
+	if len(a.Choices) == 0 || json.Unmarshal(a.Choices, &choices) != nil {
+		return true
+	}
+	for _, c := range choices {
+		if string(c.FinishReason) == "null" || string(c.FinishReason) == `""` {
+			return false
+		}
+	}
+	return true
 }
 
 // take overwrites: streams repeat usage as a growing total, never as a difference.

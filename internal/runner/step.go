@@ -126,7 +126,6 @@ func (r *Runner) enter(ctx context.Context, id string, step squad.Step) error {
 	})
 }
 
-// message is what users read of an error.
 // showQuota says what an execution without a sandbox waits for; entering the next step
 // ends it.
 func (r *Runner) showQuota(ctx context.Context, id, detail string) error {
@@ -142,6 +141,7 @@ func (r *Runner) showQuota(ctx context.Context, id, detail string) error {
 	})
 }
 
+// message is what users read of an error.
 func message(err error) string {
 	var e *squad.Error
 	if errors.As(err, &e) {
