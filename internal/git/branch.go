@@ -33,18 +33,24 @@ func (c *Checkout) Branch(ctx context.Context, name, base string) (BranchResult,
 func (c *Checkout) branch(ctx context.Context, op *operation, base string, res *BranchResult) error {
 	local, remote := "refs/heads/"+res.Name, "refs/remotes/origin/"+res.Name
 	starts := []string{"refs/remotes/origin/" + base, "refs/heads/" + base}
-	refs, err := c.refs(ctx, local, remote, starts[0], starts[1], preparedRef)
+	var there string
+	if c.Remote != nil {
+		var err error
+		if there, err = c.Remote(ctx, res.Name); err != nil {
+			return err
+		}
+	}
+	refs, err := c.begin(ctx, res.Name, base, c.Remote != nil && there == "")
 	if err != nil {
 		return err
 	}
-	fetch := refs[local] == "" && refs[remote] == "" && refs[preparedRef] != "" // the tree came with the sandbox and knows only its base
-	if fetch && c.Remote != nil {
-		there, err := c.Remote(ctx, res.Name)
-		if err != nil {
-			return err
-		}
-		fetch = there != "" || refs[starts[0]] == "" && refs[starts[1]] == ""
+	if made := refs["made"]; made != "" {
+		res.Base, res.Head = made, made
+		return nil
 	}
+	// A tree that came with the sandbox knows only its base.
+	fetch := refs[local] == "" && refs[remote] == "" && refs[preparedRef] != "" &&
+		(c.Remote == nil || there != "" || refs[starts[0]] == "" && refs[starts[1]] == "")
 	if fetch {
 		if err := c.fetch(ctx, op, Auth{}); err != nil {
 			return err
@@ -76,13 +82,25 @@ func (c *Checkout) branch(ctx context.Context, op *operation, base string, res *
 	return err
 }
 
+// begin reads the refs that matter for a branch. Where it exists nowhere and HEAD is at
+// its base, it is made in the same run, and "made" is its commit.
+func (c *Checkout) begin(ctx context.Context, name, base string, absent bool) (map[string]string, error) {
+	args := []string{name, base, preparedRef}
+	if absent {
+		args = append(args, "absent")
+	}
+	out, err := c.r.script(ctx, "checkout", branchScript, Call{Dir: c.dir, Args: args})
+	return parseRefs(string(out.Stdout)), err
+}
+
 // refs reads several refs at once; those that do not exist are left out. Where HEAD is
 // on one of them, it is there too.
 func (c *Checkout) refs(ctx context.Context, names ...string) (map[string]string, error) {
-	out, err := c.git(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)%(HEAD)", "--"}, names...)...)
-	if err != nil {
-		return nil, err
-	}
+	out, err := c.git(ctx, append([]string{"for-each-ref", refFormat, "--"}, names...)...)
+	return parseRefs(out), err
+}
+
+func parseRefs(out string) map[string]string {
 	found := map[string]string{}
 	for _, line := range strings.Split(out, "\n") {
 		sha, ref, ok := strings.Cut(line, " ")
@@ -93,7 +111,7 @@ func (c *Checkout) refs(ctx context.Context, names ...string) (map[string]string
 			found[strings.TrimSuffix(ref, " ")] = sha
 		}
 	}
-	return found, nil
+	return found
 }
 
 func (c *Checkout) has(ctx context.Context, ref string) (bool, error) {

@@ -190,6 +190,33 @@ func TestBranch_ExistingOnTheServerIsContinued(t *testing.T) {
 	}
 }
 
+// A new branch leaves work in the tree alone, may have folders in its name, and waits
+// for nobody's lock: a lock that somebody holds is git's to judge.
+func TestBranch_NewOnesKeepWorkAndLocks(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "main")
+	d.clone(t, d.co)
+	gittest.Write(t, d.dir, "README.md", "changed\n")
+	for _, name := range []string{"task-1", "deep/er/task-2"} {
+		b, err := d.co.Branch(t.Context(), name, "main")
+		must(t, err)
+		st, err := d.co.Status(t.Context())
+		must(t, err)
+		if b.Continued || b.Base != b.Head || st.Branch != name || len(st.Files) != 1 || gittest.Git(t, d.dir, "rev-parse", "HEAD") != b.Head {
+			t.Errorf("%s: %+v, %+v", name, b, st)
+		}
+		gittest.Git(t, d.dir, "symbolic-ref", "HEAD", "refs/heads/main")
+	}
+	gittest.Git(t, d.dir, "fsck", "--strict")
+	gittest.Write(t, d.dir, ".git/HEAD.lock", "")
+	if _, err := d.co.Branch(t.Context(), "task-3", "main"); err == nil {
+		t.Error("HEAD was changed under a lock")
+	}
+	if got := gittest.Git(t, d.dir, "symbolic-ref", "HEAD"); got != "refs/heads/main" {
+		t.Errorf("HEAD is %s", got)
+	}
+}
+
 func TestPush_MovedBranchIsRebasedAndPushed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "main")

@@ -64,6 +64,32 @@ const beginScript = `[ "$3" = here ] || [ "$(git rev-parse --verify --quiet HEAD
 git update-ref -m "branch: made from $2" "refs/heads/$1" "$2" 0000000000000000000000000000000000000000 || exit
 exec git symbolic-ref -m "checkout: moving to $1" HEAD "refs/heads/$1"`
 
+const refFormat = "--format=%(objectname) %(refname)%(HEAD)"
+
+// branchScript prints the refs that say where a branch begins. Where none of them is the
+// branch, the remote is known not to have it and HEAD is at its base, it makes the branch
+// as git does, one file and HEAD under its lock, without another run of git. Arguments:
+// branch, base, mark of a prepared checkout, and "absent".
+const branchScript = `refs="$(git for-each-ref '` + refFormat + `' -- "refs/heads/$1" "refs/remotes/origin/$1" "refs/heads/$2" "refs/remotes/origin/$2" "$3")" || exit
+printf '%s\n' "$refs"
+start=; here=; prepared=
+while read -r sha ref; do
+  case "$ref" in *'*') ref="${ref%?}"; here="$sha";; esac
+  case "$ref" in
+  "refs/heads/$1"|"refs/remotes/origin/$1") exit 0;;
+  "refs/heads/$2"|"refs/remotes/origin/$2") start="$sha";;
+  "$3") prepared=yes;;
+  esac
+done <<END
+$refs
+END
+[ -n "$start" ] && [ "$here" = "$start" ] && [ -d .git/refs/heads ] && [ ! -e .git/reftable ] || exit 0
+[ -z "$prepared" ] || [ "$4" = absent ] || exit 0
+case "$1" in */*) mkdir -p -- ".git/refs/heads/${1%/*}" || exit;; esac
+set -C
+echo "ref: refs/heads/$1" 2>/dev/null > .git/HEAD.lock || exit 0
+if echo "$start" > ".git/refs/heads/$1" && mv -- .git/HEAD.lock .git/HEAD; then echo "$start made"; else rm -f -- .git/HEAD.lock; exit 1; fi`
+
 // borrowScript makes a checkout whose objects lie elsewhere. It is made beside its
 // final place and moved there, so that one that was cut off is never taken for a
 // checkout. Input: the packed refs. Arguments: folder to make it in, final one, its

@@ -54,8 +54,10 @@ func (v Checkouts) open(ctx context.Context, actor squad.Actor, sandboxID string
 	}
 	rec := &recorded{next: c.Observe}
 	c.Observe = rec.observe
-	c.Remote = func(ctx context.Context, branch string) (string, error) {
-		return v.r.cfg.Gateway.Head(ctx, s.repo, branch)
+	if row.RepoURL == s.repo.URL { // it may have come with the sandbox
+		c.Remote = func(ctx context.Context, branch string) (string, error) {
+			return v.r.cfg.Gateway.Head(ctx, s.repo, branch)
+		}
 	}
 	return c, s, p, rec, nil
 }
