@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsquad/internal/gvisor"
+	"agentsquad/internal/gvisor/gvisortest"
 )
 
 // report prints the median and the 99th percentile of what was measured.
@@ -30,20 +31,20 @@ func report(b *testing.B, name string, all []time.Duration) {
 func samples(b *testing.B) int { return max(b.N, 9) }
 
 // bare runs echo by runsc alone, with the root of the base template, and returns
-// the time to its output: the floor.
+// the time to its output: the floor, and how fast the runsc that we ship does the same.
 type bare struct {
 	program string
 	dir     string
 	n       int
 }
 
-func newBare(b *testing.B, r *gvisor.Runtime) *bare {
+func newBare(b *testing.B, r *gvisor.Runtime, program string) *bare {
 	b.Helper()
 	base, err := r.Template("base")
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &bare{program: r.Program(), dir: shortDir(b)}
+	f := &bare{program: program, dir: shortDir(b)}
 	writeBareBundle(b, f.dir, base)
 	return f
 }
@@ -73,12 +74,15 @@ func (f *bare) run(b *testing.B) time.Duration {
 
 // BenchmarkBareRunsc is the floor by itself.
 func BenchmarkBareRunsc(b *testing.B) {
-	f := newBare(b, newRuntime(b))
-	var all []time.Duration
+	r := newRuntime(b)
+	floor, ours := newBare(b, r, gvisortest.Bare(b)), newBare(b, r, r.Program())
+	var all, tuned []time.Duration
 	for range samples(b) {
-		all = append(all, f.run(b))
+		all = append(all, floor.run(b))
+		tuned = append(tuned, ours.run(b))
 	}
 	report(b, "bare", all)
+	report(b, "ours", tuned)
 }
 
 func writeBareBundle(b *testing.B, dir string, base gvisor.Template) {
@@ -108,10 +112,10 @@ func writeBareBundle(b *testing.B, dir string, base gvisor.Template) {
 // BenchmarkCreate takes turns with the floor, so that both meet the same machine.
 func BenchmarkCreate(b *testing.B) {
 	r := newRuntime(b)
-	f := newBare(b, r)
-	var floor, created, output, killed []time.Duration
+	f, own := newBare(b, r, gvisortest.Bare(b)), newBare(b, r, r.Program())
+	var floor, ours, created, output, killed []time.Duration
 	for range samples(b) {
-		floor = append(floor, f.run(b))
+		floor, ours = append(floor, f.run(b)), append(ours, own.run(b))
 		began := time.Now()
 		s := create(b, r, gvisor.Spec{})
 		created = append(created, time.Since(began))
@@ -124,10 +128,12 @@ func BenchmarkCreate(b *testing.B) {
 		killed = append(killed, time.Since(began))
 	}
 	report(b, "bare", floor)
+	report(b, "ours", ours)
 	report(b, "create", created)
 	report(b, "first_output", output)
 	report(b, "kill", killed)
 	b.ReportMetric(float64(output[len(output)/2])/float64(floor[len(floor)/2]), "x_first_output_of_bare")
+	b.ReportMetric(float64(output[len(output)/2])/float64(ours[len(ours)/2]), "x_first_output_of_ours")
 }
 
 func BenchmarkPauseResume(b *testing.B) {
