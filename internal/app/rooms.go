@@ -89,6 +89,7 @@ func (a *App) startRooms(ctx context.Context) error {
 		a.run("flows", r.work.flows.Run)
 		a.run("runner", r.work.runner.Work)
 	}
+	letGo(ctx, a.log)
 	return a.startPprof(ctx)
 }
 
