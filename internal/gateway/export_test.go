@@ -45,3 +45,11 @@ func GuardPackForTest(pack []byte, out *bytes.Buffer, most int64) error {
 
 // IsTooMuchForTest says whether the guard found too much in a pack.
 func IsTooMuchForTest(err error) bool { return errors.Is(err, errUnpacks) }
+
+// CostForTest is what an answer of a model costs by the default prices.
+func CostForTest(model, answer string) (usd float64, known bool) {
+	m := newMeter(model)
+	m.read([]byte(answer))
+	p, known := priceOf(model, DefaultPrices)
+	return p.cost(m.tokens, m.tokens), known
+}

@@ -189,7 +189,7 @@ func (m *models) record(ctx context.Context, call *modelCall, meter *meter) erro
 	}
 	u := squad.Usage{
 		ExecutionID: call.execution.ID, TaskID: call.task.ID, MemberID: call.member.ID, SquadID: call.squad.ID, SandboxID: call.sandbox.ID,
-		Provider: call.provider, Model: meter.model, TokensIn: used.in, TokensOut: used.out, TokensCached: used.cacheRead, CostUSD: call.price.cost(used),
+		Provider: call.provider, Model: meter.model, TokensIn: used.in, TokensOut: used.out, TokensCached: used.cacheRead, CostUSD: call.price.cost(used, total),
 	}
 	err := m.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
 		u.ID = ""

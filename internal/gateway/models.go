@@ -238,10 +238,9 @@ func (m *models) refuseUnknown(limits []limit) bool {
 
 // estimate is generous: three bytes a token, and all the output that may come.
 func (m *models) estimate(call *modelCall) estimate {
-	in, out := int64(len(call.body))/3, m.maxOutput(call)
-	return estimate{
-		inUSD: call.price.cost(tokens{in: int64(len(call.body)) / 8}), allUSD: call.price.cost(tokens{in: in, out: out}), tokens: in + out,
-	}
+	least := tokens{in: int64(len(call.body)) / 8}
+	most := tokens{in: int64(len(call.body)) / 3, out: m.maxOutput(call)}
+	return estimate{inUSD: call.price.cost(least, least), allUSD: call.price.cost(most, most), tokens: most.in + most.out}
 }
 
 // maxOutput is the longest answer that the call allows.

@@ -13,15 +13,21 @@ type usageJSON struct {
 	OutputTokens  *int64 `json:"output_tokens"`
 	CacheCreation *int64 `json:"cache_creation_input_tokens"`
 	CacheRead     *int64 `json:"cache_read_input_tokens"`
-	InputDetails  struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"input_tokens_details"`
+	CacheByTime   struct {
+		Hour int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	InputDetails cacheJSON `json:"input_tokens_details"`
 
 	PromptTokens     *int64 `json:"prompt_tokens"`
 	CompletionTokens *int64 `json:"completion_tokens"`
-	PromptDetails    struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
+
+	PromptDetails cacheJSON `json:"prompt_tokens_details"`
+}
+
+// cacheJSON is what OpenAI says about the input it had or kept; both are part of it.
+type cacheJSON struct {
+	Cached  int64 `json:"cached_tokens"`
+	Written int64 `json:"cache_write_tokens"`
 }
 
 // answerJSON is what carries usage, as a whole answer or as one event of a stream.
@@ -138,13 +144,15 @@ func (m *meter) take(model string, u *usageJSON) {
 		return
 	}
 	if u.PromptTokens != nil {
-		m.tokens.in, m.tokens.cacheRead = *u.PromptTokens, u.PromptDetails.Cached
+		m.tokens.in, m.tokens.cacheRead, m.tokens.cacheWrite = *u.PromptTokens, u.PromptDetails.Cached, u.PromptDetails.Written
 	}
 	if u.CompletionTokens != nil {
 		m.tokens.out = *u.CompletionTokens
 	}
 	if u.CacheCreation != nil {
-		m.tokens.cacheWrite = *u.CacheCreation
+		m.tokens.cacheWrite, m.tokens.cacheHour = *u.CacheCreation, u.CacheByTime.Hour
+	} else if u.InputDetails.Written > 0 {
+		m.tokens.cacheWrite = u.InputDetails.Written
 	}
 	if u.CacheRead != nil {
 		m.tokens.cacheRead = *u.CacheRead
