@@ -40,7 +40,7 @@ func TestFlows(t *testing.T) {
 	for _, flow := range flows {
 		t.Run(filepath.Base(flow), func(t *testing.T) {
 			t.Parallel() // each has a server and a browser of its own
-			cmd := exec.CommandContext(t.Context(), node, "--test", flow)
+			cmd := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=spec", flow)
 			cmd.Env = append(os.Environ(), "CHROMIUM="+chromium)
 			if filepath.Base(flow) == "forge.test.mjs" {
 				gitea := giteatest.Start(t)

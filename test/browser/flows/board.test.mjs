@@ -1,21 +1,15 @@
 // The board under the hand: dragged cards, refused moves, many at once, many tabs.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { launch, newTab, shoot, signIn } from '../lib/browser.mjs'
-import { Server } from '../lib/server.mjs'
+import { newTab, shoot, signIn } from '../lib/browser.mjs'
+import { stage, test, until } from '../lib/flow.mjs'
 import { makeSquad } from '../lib/squad.mjs'
 
 let server
 let browser
 let made
-before(async () => {
-  server = await Server.start()
-  browser = await launch()
+stage(async (on) => {
+  ({ server, browser } = on)
   made = await makeSquad(server, { name: 'Movers' })
-})
-after(async () => {
-  await browser?.close()
-  await server?.close()
 })
 
 const add = (title, status = 'backlog') => server.api('/tasks', { method: 'POST', body: { squad_id: made.squad.id, repository_id: made.repository.id, title, status } })
@@ -55,7 +49,7 @@ test('a card is dragged by mouse; a refused move goes back with its reason', { t
   await shoot(page, 'flow-drag')
   await page.mouse.up()
   await column(page, 'Todo').getByRole('link', { name: 'Carry me' }).waitFor()
-  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/tasks/${id}`)).json()).status === 'todo', task.id)
+  await until('the card is in Todo', async () => (await server.api(`/tasks/${task.id}`)).status === 'todo')
 
   await drag(page, 'Carry me', 'Todo', 'In review')
   await page.mouse.up()
@@ -73,7 +67,7 @@ test('a card that is let go in one quick stroke lands under the pointer', { time
   const there = await lift(page, 'Flick me', 'Backlog', 'Todo')
   // The page has no time to draw the card over its new column before it is let go.
   await Promise.all([page.mouse.move(...there), page.mouse.up()])
-  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/tasks/${id}`)).json()).status === 'todo', task.id)
+  await until('the card is in Todo', async () => (await server.api(`/tasks/${task.id}`)).status === 'todo')
   await column(page, 'Todo').getByRole('link', { name: 'Flick me' }).waitFor()
   assert.deepEqual(troubles, [])
   await context.close()
@@ -153,7 +147,7 @@ test('cards are found by member, repository, label and text; one waits for anoth
   await page.getByRole('list', { name: 'Waits for' }).getByRole('link', { name: /Paint the fence/ }).waitFor()
   await page.getByRole('link', { name: 'Board' }).last().click()
   await page.getByRole('article').filter({ hasText: 'Wash the fence' }).getByText('Waits for 1 task').waitFor()
-  assert.deepEqual((await server.api(`/tasks/${second.id}`)).depends_on, [first.id])
+  await until('the server knows what it waits for', async () => String((await server.api(`/tasks/${second.id}`)).depends_on) === first.id)
   assert.deepEqual(troubles, [])
   await context.close()
 })

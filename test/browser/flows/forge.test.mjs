@@ -1,32 +1,24 @@
 // Work on a forge that is not ours, a real Gitea: its pull request on the page, from
 // open over its checks to merged there; and how far a long clone and a long push are.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { axe, launch, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { axe, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { LONG, stage, test } from '../lib/flow.mjs'
 import { gitea, slowLine } from '../lib/gitea.mjs'
-import { Server } from '../lib/server.mjs'
 import { AGENT, addMember } from '../lib/squad.mjs'
 
 const skip = gitea ? false : 'GITEA_URL and GITEA_TOKEN name no Gitea: go test ./test/browser starts one (scripts/counterparts builds it)'
-const LONG = { timeout: 120_000 }
 const SECRET = 'a secret of the hook'
 const post = (path, body) => server.api(path, { method: 'POST', body })
 
 let server
 let browser
 let squad
-before(async () => {
-  if (skip) return
-  server = await Server.start()
-  browser = await launch()
+stage(async (on) => {
+  ({ server, browser } = on)
   squad = await post('/squads', { name: 'Far from home' })
   await post('/credentials', { squad_id: squad.id, name: 'tea', kind: 'token', provider: 'gitea', secret: gitea.token })
   await post('/credentials', { squad_id: squad.id, name: 'hook', kind: 'webhook', provider: 'gitea', secret: SECRET })
-})
-after(async () => {
-  await browser?.close()
-  await server?.close()
-})
+}, { skip })
 
 async function board() {
   const tab = await newTab(browser)

@@ -1,29 +1,20 @@
 // What holds people and agents back, and how the page says so: a role, a budget, a
 // draft.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { axe, launch, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { axe, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { LONG, stage, test } from '../lib/flow.mjs'
 import { startModel } from '../lib/model.mjs'
-import { Server } from '../lib/server.mjs'
 import { makeSquad } from '../lib/squad.mjs'
 
 let server
 let browser
-let model
 let made
-before(async () => {
-  model = await startModel({ tokensOut: 100_000 }) // $0.20 an answer
-  server = await Server.start({ OPENAI_API_KEY: 'sk-of-the-test', OPENAI_BASE_URL: model.url })
-  browser = await launch()
+const env = async () => ({ OPENAI_API_KEY: 'sk-of-the-test', OPENAI_BASE_URL: await startModel({ tokensOut: 100_000 }) }) // $0.20 an answer
+stage(async (on) => {
+  ({ server, browser } = on)
   made = await makeSquad(server, { name: 'Limits' })
-})
-after(async () => {
-  await browser?.close()
-  await server?.close()
-  model?.close()
-})
+}, { env })
 
-const LONG = { timeout: 120_000 }
 const post = (path, body) => server.api(path, { method: 'POST', body })
 const add = (body) => post('/tasks', { squad_id: made.squad.id, repository_id: made.repository.id, ...body })
 

@@ -1,30 +1,22 @@
 // The main road: sign in, add a task, watch it work, read the diff, comment, see
 // the second turn, merge, find the card in Done. Two browsers see the same.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { launch, newTab, shoot, signIn } from '../lib/browser.mjs'
-import { Server } from '../lib/server.mjs'
+import { newTab, shoot, signIn } from '../lib/browser.mjs'
+import { LONG, stage, test } from '../lib/flow.mjs'
 import { makeSquad } from '../lib/squad.mjs'
 
 let server
 let browser
-before(async () => {
-  server = await Server.start()
-  browser = await launch()
-})
-after(async () => {
-  await browser?.close()
-  await server?.close()
+stage(async (on) => {
+  ({ server, browser } = on)
 })
 
-const LONG = { timeout: 120_000 }
-
-test('from a task to its merge', { timeout: 300_000 }, async (t) => {
+test('from a task to its merge', { timeout: 300_000 }, async ({ step }) => {
   const { squad, member } = await makeSquad(server)
   const { page, troubles } = await newTab(browser)
   const second = await newTab(browser)
 
-  await t.test('the printed link signs in, once', async () => {
+  await step('the printed link signs in, once', async () => {
     await page.goto(server.link)
     await page.getByRole('heading', { name: 'Board' }).waitFor()
     const { page: thief, context } = await newTab(browser)
@@ -36,13 +28,13 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
   await signIn(second.page, server)
   await second.page.goto(`${server.url}/squads/${squad.id}/board`)
 
-  await t.test('a task is added and appears in both browsers', async () => {
+  await step('a task is added and appears in both browsers', async () => {
     await page.getByRole('textbox', { name: 'Quick add a task' }).fill('Say hello to the world')
     await page.keyboard.press('Enter')
     for (const tab of [page, second.page]) await tab.getByRole('region', { name: /^Todo, 1 tasks/ }).getByRole('link', { name: 'Say hello to the world' }).waitFor()
   })
 
-  await t.test('a message to the agent is in both browsers', async () => {
+  await step('a message to the agent is in both browsers', async () => {
     const conversation = `${server.url}/squads/${squad.id}/agents/${member.id}?tab=conversations`
     for (const tab of [page, second.page]) await tab.goto(conversation)
     await second.page.getByText('Nobody has written yet').waitFor()
@@ -52,7 +44,7 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     for (const tab of [page, second.page]) await tab.goto(`${server.url}/squads/${squad.id}/board`)
   })
 
-  await t.test('it starts from its page and is watched live', async () => {
+  await step('it starts from its page and is watched live', async () => {
     await page.getByRole('link', { name: 'Say hello to the world' }).click()
     await page.getByRole('combobox', { name: 'Member' }).selectOption({ label: 'Ada' })
     await page.getByRole('button', { name: 'Start' }).click()
@@ -67,15 +59,16 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     await shoot(page, 'flow-terminal')
   })
 
-  await t.test('the card reaches In review by itself', async () => {
+  await step('the card reaches In review by itself', async () => {
     await second.page.getByRole('region', { name: /^In review, 1 tasks/ }).getByRole('link', { name: 'Say hello to the world' }).waitFor(LONG)
     await shoot(second.page, 'flow-board-review')
   })
 
-  await t.test('its sandbox opens a shell and shows its files', async () => {
+  await step('its sandbox opens a shell and shows its files', async () => {
     await page.getByRole('radio', { name: 'Shell' }).click()
     const shell = page.getByTestId('shell')
     await shell.getByText(/[$#]/).first().waitFor(LONG)
+    await shell.locator('textarea:focus').waitFor({ state: 'attached' })
     await page.keyboard.type('echo sum-$((40 + 2))\n')
     await shell.getByText('sum-42').first().waitFor()
     await page.getByRole('tab', { name: 'Files' }).click()
@@ -85,7 +78,7 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     await page.getByRole('region', { name: 'hello.txt' }).getByText('hello from Ada').first().waitFor()
   })
 
-  await t.test('the diff is read and a line is commented', async () => {
+  await step('the diff is read and a line is commented', async () => {
     await page.getByRole('link', { name: /^Task #/ }).click()
     await page.getByRole('tab', { name: 'Changes' }).click()
     const file = page.getByRole('region', { name: 'hello.txt' })
@@ -98,12 +91,12 @@ test('from a task to its merge', { timeout: 300_000 }, async (t) => {
     await page.getByText('Please add one more line.').first().waitFor()
   })
 
-  await t.test('the agent does a second turn', async () => {
+  await step('the agent does a second turn', async () => {
     await page.getByRole('region', { name: 'hello.txt' }).getByText('as the review asked').first().waitFor(LONG)
     await shoot(page, 'flow-second-turn')
   })
 
-  await t.test('it is approved and merged, and the card is in Done everywhere', async () => {
+  await step('it is approved and merged, and the card is in Done everywhere', async () => {
     await page.getByRole('button', { name: 'Approve' }).click()
     await page.getByRole('button', { name: 'Approved' }).waitFor()
     await page.getByRole('button', { name: 'Merge' }).click(LONG)

@@ -1,25 +1,18 @@
 // The squad and its machines, managed on the page: repositories, people,
 // templates, a sandbox with a shell, and a server inside it seen from outside.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { axe, launch, newTab, shoot, signIn } from '../lib/browser.mjs'
-import { Server } from '../lib/server.mjs'
+import { asks } from '../lib/asks.mjs'
+import { axe, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { LONG, stage, test, until } from '../lib/flow.mjs'
 import { makeSquad } from '../lib/squad.mjs'
 
 let server
 let browser
 let made
-before(async () => {
-  server = await Server.start()
-  browser = await launch()
+stage(async (on) => {
+  ({ server, browser } = on)
   made = await makeSquad(server, { name: 'Managers' })
 })
-after(async () => {
-  await browser?.close()
-  await server?.close()
-})
-
-const LONG = { timeout: 120_000 }
 
 async function open(path) {
   const tab = await newTab(browser)
@@ -48,13 +41,12 @@ test('repositories are checked and edited, people get roles, templates are built
   const link = await page.getByRole('textbox', { name: 'Sign-in link' }).inputValue()
   await page.keyboard.press('Escape')
   await page.getByRole('combobox', { name: 'Role of Vera' }).selectOption('member')
-  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/squads/${id}/users`)).json()).items.some((each) => each.name === 'Vera' && each.role === 'member'), made.squad.id)
+  await until('Vera is a member', async () => (await server.api(`/squads/${made.squad.id}/users`)).items.some((each) => each.name === 'Vera' && each.role === 'member'))
   const vera = await newTab(browser)
   await vera.page.goto(link)
   await vera.page.getByRole('heading', { name: 'Board' }).waitFor()
   await vera.context.close()
-  await page.getByRole('button', { name: 'Take Vera out' }).click()
-  await page.getByRole('alertdialog').getByRole('button', { name: 'Take out' }).click()
+  await asks(page, { open: () => page.getByRole('button', { name: 'Take Vera out' }).click(), title: 'Take Vera out of the squad?', lost: /no longer see its board/, verb: 'Take out' })
   await page.getByRole('combobox', { name: 'Role of Vera' }).waitFor({ state: 'hidden' })
   assert.deepEqual(await axe(page), [])
 
@@ -85,6 +77,7 @@ test('a sandbox is made, a shell follows the window, and a port is seen from an 
   await menu('Open a shell')
   const shell = page.getByTestId('shell')
   await shell.getByText(/[$#]/).first().waitFor(LONG)
+  await shell.locator('textarea:focus').waitFor({ state: 'attached' })
   const columns = async (word) => {
     await page.keyboard.type(`clear; echo ${word}-$(stty size | tr ' ' x)\n`)
     await shell.getByText(new RegExp(`${word}-\\d+x\\d+`)).first().waitFor()
@@ -94,9 +87,11 @@ test('a sandbox is made, a shell follows the window, and a port is seen from an 
   await shell.getByText('made by the page').first().waitFor()
   const wide = await columns('wide')
   await page.setViewportSize({ width: 620, height: 800 })
-  await page.waitForFunction(() => document.querySelector('[data-testid=shell] .xterm-rows > div').getBoundingClientRect().width < 600)
-  const narrow = await columns('narrow')
-  assert.ok(narrow > 10 && narrow < wide, `${wide} columns became ${narrow}`)
+  let tries = 0
+  await until('the shell inside is as narrow as the window', async () => {
+    const narrow = await columns(`narrow${++tries}`) // what is typed may overtake the new size
+    return narrow > 10 && narrow < wide
+  })
   await page.keyboard.press('Escape') // belongs to the programs inside
   await page.getByRole('button', { name: 'Close' }).click()
   await page.setViewportSize({ width: 1440, height: 860 })
@@ -106,13 +101,10 @@ test('a sandbox is made, a shell follows the window, and a port is seen from an 
   await menu('Resume')
   await row.getByText('running').waitFor(LONG)
   await menu('Fork')
-  await page.waitForFunction(() => [...document.querySelectorAll('main li')].filter((each) => each.textContent.includes('local/marked')).length === 2, undefined, LONG)
-  const { items: both } = await server.api('/sandboxes?template=marked&status=running')
-  await server.api(`/sandboxes/${both.at(-1).id}`, { method: 'DELETE' })
-  await page.waitForFunction(() => [...document.querySelectorAll('main li')].filter((each) => each.textContent.includes('local/marked')).length === 1, undefined, LONG)
-
-  const { items } = await server.api('/sandboxes?status=running')
-  const sandbox = items.find((each) => each.template === 'marked')
+  await row.getByText('running').nth(1).waitFor(LONG)
+  const { items: [sandbox, copy] } = await server.api('/sandboxes?template=marked&status=running')
+  await server.api(`/sandboxes/${copy.id}`, { method: 'DELETE' })
+  await row.nth(1).waitFor({ state: 'hidden', ...LONG })
   await server.api(`/sandboxes/${sandbox.id}/execute`, { method: 'POST', body: { command: ECHO } })
   await menu('Open a port')
   await page.getByRole('spinbutton', { name: 'Port' }).fill('8123')
@@ -123,11 +115,13 @@ test('a sandbox is made, a shell follows the window, and a port is seen from an 
   assert.equal(await preview.evaluate(() => globalThis.opener), null)
   await preview.close()
 
-  await menu('Destroy…')
-  const asked = page.getByRole('alertdialog', { name: 'Destroy this sandbox?' })
-  await asked.getByText(/files and processes are gone/).waitFor()
-  await asked.getByRole('button', { name: 'Destroy' }).click()
+  await asks(page, { open: () => menu('Destroy…'), title: 'Destroy this sandbox?', lost: /files and processes are gone/, verb: 'Destroy' })
   await row.waitFor({ state: 'hidden', ...LONG })
+
+  await page.goto(`${server.url}/squads/${made.squad.id}/settings?tab=templates`)
+  await asks(page, { open: () => page.getByRole('button', { name: 'Delete marked' }).click(), title: 'Delete marked?', lost: /new sandboxes cannot start from it/, verb: 'Delete' })
+  await page.getByRole('button', { name: 'Delete marked' }).waitFor({ state: 'hidden' })
+  assert.equal((await server.api('/templates')).items.some((each) => each.name === 'marked'), false)
   assert.deepEqual(troubles, [])
   await context.close()
 })
@@ -151,10 +145,7 @@ test('members, secrets, budgets and tokens are kept on the page; secrets are nev
   const menu = (item) => row.getByRole('button', { name: 'What to do with Cleo' }).click().then(() => page.getByRole('menuitem', { name: item }).click())
   await menu('Send on leave')
   await row.getByText('inactive').waitFor()
-  await menu('Remove…')
-  const asked = page.getByRole('alertdialog', { name: 'Remove Cleo?' })
-  await asked.getByText(/prompt and limits are gone/).waitFor()
-  await asked.getByRole('button', { name: 'Remove' }).click()
+  await asks(page, { open: () => menu('Remove…'), title: 'Remove Cleo?', lost: /prompt and limits are gone/, verb: 'Remove' })
   await row.waitFor({ state: 'hidden' })
   assert.equal(await read(), undefined)
 
@@ -168,15 +159,24 @@ test('members, secrets, budgets and tokens are kept on the page; secrets are nev
   await page.getByRole('listitem').filter({ hasText: 'forge' }).waitFor()
   assert.equal(await page.getByText('never-to-be-seen-again').count(), 0)
   assert.ok(answers.length > 0 && answers.every((text) => !text.includes('never-to-be-seen-again')))
+  await asks(page, { open: () => page.getByRole('button', { name: 'Delete forge' }).click(), title: 'Delete forge?', lost: /secret cannot be brought back/, verb: 'Delete' })
+  await page.getByText('No credentials').waitFor()
+
+  const spare = await server.api('/repositories', { method: 'POST', body: { squad_id: made.squad.id, name: 'spare', forge: 'local' } })
+  await page.getByRole('tab', { name: 'Repositories' }).click()
+  const ask = () => page.getByRole('button', { name: 'What to do with spare' }).click().then(() => page.getByRole('menuitem', { name: 'Remove…' }).click())
+  await asks(page, { open: ask, title: 'Remove spare?', lost: /with all its branches and pull requests, is deleted/, verb: 'Remove' })
+  await page.getByRole('button', { name: 'What to do with spare' }).waitFor({ state: 'hidden' })
+  assert.equal((await server.api(`/repositories?squad_id=${made.squad.id}`)).items.some((each) => each.id === spare.id), false)
 
   await page.getByRole('tab', { name: 'Budget and policy' }).click()
   await page.getByRole('spinbutton', { name: 'A task', exact: true }).fill('4.5')
   await page.getByRole('textbox', { name: 'Domains' }).fill('*.example.org\nexample.com')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.waitForFunction(async (id) => {
-    const { config } = await (await fetch(`/api/v1/squads/${id}`)).json()
+  await until('budget and policy are kept', async () => {
+    const { config } = await server.api(`/squads/${made.squad.id}`)
     return config.budget?.task_usd === 4.5 && JSON.stringify(config).includes('*.example.org')
-  }, made.squad.id)
+  })
 
   await page.goto(`${server.url}/system`)
   await page.getByRole('button', { name: 'New token' }).click()
@@ -186,8 +186,7 @@ test('members, secrets, budgets and tokens are kept on the page; secrets are nev
   const me = () => fetch(`${server.url}/api/v1/me`, { headers: { Authorization: `Bearer ${secret}` } }).then((answer) => answer.status)
   assert.equal(await me(), 200)
   await page.keyboard.press('Escape')
-  await page.getByRole('button', { name: 'Revoke robot' }).click()
-  await page.getByRole('alertdialog', { name: 'Revoke robot?' }).getByRole('button', { name: 'Revoke' }).click()
+  await asks(page, { open: () => page.getByRole('button', { name: 'Revoke robot' }).click(), title: 'Revoke robot?', lost: /is refused from now on/, verb: 'Revoke' })
   await page.getByRole('button', { name: 'Revoke robot' }).waitFor({ state: 'hidden' })
   assert.equal(await me(), 401)
   await page.reload()

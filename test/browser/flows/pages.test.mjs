@@ -1,27 +1,21 @@
 // Every page in light, dark and on a phone: nothing breaks, axe finds nothing
 // serious, and a picture is left to look at.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { axe, launch, LOOKS, newTab, shoot, signIn } from '../lib/browser.mjs'
-import { Server } from '../lib/server.mjs'
+import { axe, LOOKS, newTab, shoot, signIn } from '../lib/browser.mjs'
+import { stage, test, until } from '../lib/flow.mjs'
 import { makeSquad } from '../lib/squad.mjs'
 
 let server
 let browser
 let made
-before(async () => {
-  server = await Server.start()
-  browser = await launch()
+stage(async (on) => {
+  ({ server, browser } = on)
   made = await makeSquad(server, { name: 'Gallery' })
   const { squad, repository, member } = made
   const add = (body) => server.api('/tasks', { method: 'POST', body: { squad_id: squad.id, repository_id: repository.id, ...body } })
   await add({ title: 'Explain refused egress with the rule’s name', status: 'backlog', labels: ['docs'] })
   await add({ title: 'Retry pushes when the base moved', priority: 3, labels: ['bug', 'git'], assignee_id: member.id })
   made.task = await add({ title: 'Say hello', description: '# Goal\n\nSay **hello**.\n\n- [ ] in a file', assignee_id: member.id, run: true })
-})
-after(async () => {
-  await browser?.close()
-  await server?.close()
 })
 
 for (const look of Object.keys(LOOKS)) {
@@ -55,6 +49,7 @@ for (const look of Object.keys(LOOKS)) {
       await page.getByRole('status', { name: /^Loading/ }).first().waitFor({ state: 'hidden' })
       await shoot(page, `${name}-${look}`)
       found.push(...(await axe(page)).map((line) => `${name}: ${line}`))
+      assert.match(await page.title(), /. · Agent Squad$/, `${name} has no title`)
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1)
       assert.equal(wide, false, `${name} is wider than the screen`)
     }
@@ -76,7 +71,7 @@ test('the keyboard goes everywhere: palette, and a card from column to column', 
   await page.getByText(/is over Todo/).waitFor({ state: 'attached' })
   await page.keyboard.press('Space')
   await page.getByRole('region', { name: /^Todo/ }).getByRole('link', { name: 'Explain refused egress' }).waitFor()
-  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/tasks?squad_id=${id}`)).json()).items.some((task) => task.title.startsWith('Explain') && task.status === 'todo'), made.squad.id)
+  await until('the card is in Todo', async () => (await server.api(`/tasks?squad_id=${made.squad.id}`)).items.some((task) => task.title.startsWith('Explain') && task.status === 'todo'))
 
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: /Search tasks/ }).fill('system')
@@ -125,10 +120,39 @@ test('every view says that it loads, that it is empty, and that it failed, and h
   await context.close()
 })
 
+test('a wrong address says so and leads home', { timeout: 120_000 }, async () => {
+  const { page, context, troubles } = await newTab(browser)
+  await signIn(page, server)
+  const root = `/squads/${made.squad.id}`
+  const nobody = '01900000-0000-7000-8000-000000000000'
+  const wrong = [
+    ['/nowhere/at/all', 'There is nothing here', 'To your board'],
+    [`/squads/${nobody}/board`, 'This squad does not exist', 'To your board'],
+    [`${root}/nothing`, 'There is nothing here', 'To your board'],
+    [`${root}/tasks/9999`, 'There is no task #9999', 'To your board'],
+    [`${root}/tasks/x'<b>`, "There is no task #x'<b>", 'To your board'],
+    ['/tasks/9999', 'There is no task #9999', 'To your board'],
+    [`/pulls/${nobody}`, 'There is no such pull request', 'To your board'],
+    [`${root}/agents/${nobody}`, 'This agent does not exist', 'To the agents'],
+    [`${root}/sandboxes/${nobody}`, 'There is nothing here', 'To your board'],
+  ]
+  for (const [path, words, way] of wrong) {
+    await page.goto(server.url + path)
+    await page.getByRole('heading', { name: words, exact: true }).waitFor()
+    assert.equal(await page.title(), `${words} · Agent Squad`)
+    await page.getByRole('link', { name: way }).click()
+    await page.getByRole('heading', { name: way === 'To the agents' ? 'Agents' : 'Board' }).waitFor()
+  }
+  await page.goto(`${server.url}${root}/tasks/9999`)
+  await page.getByRole('link', { name: 'To your board' }).waitFor()
+  await shoot(page, 'flow-wrong-address')
+  assert.deepEqual(await axe(page), [])
+  assert.deepEqual(troubles, [])
+  await context.close()
+})
+
 test('amounts and times are in the language of the reader', { timeout: 120_000 }, async () => {
-  const context = await browser.newContext({ locale: 'de-DE' })
-  context.setDefaultTimeout(30_000)
-  const page = await context.newPage()
+  const { page, context } = await newTab(browser, 'light', 'de-DE')
   await signIn(page, server)
   await page.goto(`${server.url}/squads/${made.squad.id}/insights`)
   await page.getByText(/^0,00\s\$$/).first().waitFor()

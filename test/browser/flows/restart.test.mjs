@@ -1,23 +1,15 @@
 // What an agent says is on the page once and in order, also when the page is
 // reloaded and the server is killed while the agent works.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { launch, newTab, shoot, signIn } from '../lib/browser.mjs'
-import { Server } from '../lib/server.mjs'
+import { newTab, shoot, signIn } from '../lib/browser.mjs'
+import { LONG, stage, test } from '../lib/flow.mjs'
 import { makeSquad, release } from '../lib/squad.mjs'
 
 let server
 let browser
-before(async () => {
-  server = await Server.start()
-  browser = await launch()
+stage(async (on) => {
+  ({ server, browser } = on)
 })
-after(async () => {
-  await browser?.close()
-  await server?.close()
-})
-
-const LONG = { timeout: 120_000 }
 
 /** All lines of the log, read from the terminal's own buffer of text. */
 async function allTicks(executionId) {

@@ -1,19 +1,13 @@
 // Without a session there is nothing to see, and with one that ended neither.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { launch, newTab, signIn } from '../lib/browser.mjs'
-import { Server } from '../lib/server.mjs'
+import { newTab, signIn } from '../lib/browser.mjs'
+import { stage, test } from '../lib/flow.mjs'
 import { makeSquad } from '../lib/squad.mjs'
 
 let server
 let browser
-before(async () => {
-  server = await Server.start()
-  browser = await launch()
-})
-after(async () => {
-  await browser?.close()
-  await server?.close()
+stage(async (on) => {
+  ({ server, browser } = on)
 })
 
 test('a stranger sees the door and nothing behind it', { timeout: 120_000 }, async () => {

@@ -2,23 +2,17 @@
 // read the log and the files, follow the changes.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, test } from 'node:test'
-import { launch, newTab, shoot, signIn } from '../lib/browser.mjs'
-import { Server } from '../lib/server.mjs'
+import { asks } from '../lib/asks.mjs'
+import { newTab, shoot, signIn } from '../lib/browser.mjs'
+import { LONG, stage, test, until } from '../lib/flow.mjs'
 import { addMember, AGENT, ASKING, makeSquad, release } from '../lib/squad.mjs'
 
 let server
 let browser
-before(async () => {
-  server = await Server.start()
-  browser = await launch()
-})
-after(async () => {
-  await browser?.close()
-  await server?.close()
+stage(async (on) => {
+  ({ server, browser } = on)
 })
 
-const LONG = { timeout: 120_000 }
 const post = (path, body) => server.api(path, { method: 'POST', body })
 
 async function open(path) {
@@ -47,9 +41,10 @@ test('a task is tried 3 ways, the results are compared, one is kept', { timeout:
   await asked.getByRole('button', { name: 'Keep it' }).click()
   await ways.waitFor({ state: 'hidden', ...LONG })
   await page.getByRole('region', { name: 'Pull request' }).waitFor(LONG)
-  const { items } = await server.api(`/executions?task_id=${task.id}`)
-  const ends = items.toSorted((a, b) => (a.lane ?? 0) - (b.lane ?? 0)).map((each) => each.status)
-  assert.deepEqual(ends.map((status) => status === 'cancelled'), [true, false, true], ends.join())
+  await until('the other two are cancelled', async () => {
+    const { items } = await server.api(`/executions?task_id=${task.id}`)
+    return String(items.toSorted((a, b) => (a.lane ?? 0) - (b.lane ?? 0)).map((each) => each.status === 'cancelled')) === 'true,false,true'
+  })
   assert.deepEqual(troubles, [])
   await context.close()
 })
@@ -135,6 +130,8 @@ n=0; while [ ! -e /home/user/go ] && [ $n -lt 600 ]; do n=$((n+1)); sleep 0.2; d
 printf '{"squad":"message","id":"end","text":"the last word"}\\n'; echo more > more.txt; git add .; git commit -qm "feat: say more"
 `
 
+const executionOf = async (task, attempt) => (await server.api(`/executions?task_id=${task.id}`)).items.find((each) => each.attempt === attempt).id
+
 test('a long talk is followed, left and taken up again; the run is cancelled after one question and tried again', { timeout: 240_000 }, async () => {
   const { squad, repository } = await makeSquad(server, { name: 'Talkers' })
   const talker = await addMember(server, squad, 'Tilda', CHATTY)
@@ -152,18 +149,24 @@ test('a long talk is followed, left and taken up again; the run is cancelled aft
   await latest.waitFor({ state: 'hidden' })
 
   await page.goto(`${server.url}/squads/${squad.id}/tasks/${task.number}`)
-  await page.getByRole('button', { name: 'Cancel' }).click()
-  const asked = page.getByRole('alertdialog', { name: `Cancel #${task.number}?` })
-  await asked.getByText(/since the last checkpoint is lost/).waitFor()
-  await asked.getByRole('button', { name: 'Cancel it' }).click()
+  await asks(page, { open: () => page.getByRole('button', { name: 'Cancel' }).click(), title: `Cancel #${task.number}?`, lost: /since the last checkpoint is lost/, verb: 'Cancel it' })
   const trouble = page.getByRole('region', { name: 'Why it does not move' })
   await trouble.getByText('Cancelled', { exact: true }).waitFor(LONG)
   await trouble.getByRole('button', { name: 'Try again' }).click()
   await trouble.waitFor({ state: 'hidden', ...LONG })
   await page.getByText('attempt 2').waitFor(LONG)
-  await page.waitForFunction(async (id) => (await (await fetch(`/api/v1/executions?task_id=${id}`)).json()).items.some((each) => each.attempt === 2 && each.sandbox_id), task.id, LONG)
-  await release(server, (await server.api(`/tasks/${task.id}`)).execution_id)
+  const second = await executionOf(task, 2)
+  await release(server, second)
   await page.getByRole('region', { name: 'Pull request' }).waitFor(LONG)
+
+  const menu = (button, item) => page.getByRole('button', { name: button }).click().then(() => page.getByRole('menuitem', { name: item }).click())
+  await page.getByRole('button', { name: 'Watch the work' }).click()
+  await asks(page, { open: () => menu('Steer the agent', 'Stop the agent…'), title: 'Stop this agent?', lost: /since the last checkpoint is lost/, verb: 'Stop it' })
+  await until('the agent is stopped', async () => (await server.api(`/executions/${second}`)).status === 'cancelled')
+  await page.getByRole('link', { name: `Task #${task.number}` }).click()
+  await asks(page, { open: () => menu('More', 'Delete…'), title: `Delete #${task.number}?`, lost: /executions and logs are gone for good/, verb: 'Delete' })
+  await page.getByRole('heading', { name: 'Board' }).waitFor()
+  assert.equal((await server.api(`/tasks?squad_id=${squad.id}`)).items.length, 0)
   assert.deepEqual(troubles, [])
   await context.close()
 })

@@ -1,6 +1,5 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { readFileSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 
 const require = createRequire(import.meta.url)
@@ -8,18 +7,35 @@ export const SHOTS = new URL('../screenshots/', import.meta.url).pathname
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage']
 
+/** How long one step of a page may take where both cores are busy with other things. */
+const STEP_MS = 60_000
+
 export const LOOKS = {
   light: { colorScheme: 'light', viewport: { width: 1440, height: 860 } },
   dark: { colorScheme: 'dark', viewport: { width: 1440, height: 860 } },
   phone: { colorScheme: 'light', viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
 }
 
-export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: FLAGS })
+const browsers = new Set()
+
+export async function launch() {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: FLAGS })
+  browsers.add(browser)
+  browser.once('disconnected', () => browsers.delete(browser))
+  return browser
+}
+
+const contexts = () => [...browsers].flatMap((browser) => browser.contexts())
+
+/** Every page that is open now. */
+export const openTabs = () => contexts().flatMap((context) => context.pages())
+
+export const closeTabs = () => Promise.all(contexts().map((context) => context.close()))
 
 /** A tab that remembers what went wrong in it. */
-export async function newTab(browser, look = 'light') {
-  const context = await browser.newContext({ ...LOOKS[look], locale: 'en-GB' })
-  context.setDefaultTimeout(30_000)
+export async function newTab(browser, look = 'light', locale = 'en-GB') {
+  const context = await browser.newContext({ ...LOOKS[look], locale })
+  context.setDefaultTimeout(STEP_MS)
   const page = await context.newPage()
   const troubles = []
   page.on('pageerror', (error) => troubles.push(`${page.url()}: ${error.message}`))

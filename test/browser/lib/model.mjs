@@ -8,7 +8,7 @@ const STEPS = [
   { name: 'finish', arguments: { summary: 'The greeting is written.' } },
 ]
 
-/** Starts it; each answer claims the given usage. */
+/** Starts it for as long as this process lives, and answers its address; each of its answers claims the given usage. */
 export async function startModel({ tokensOut }) {
   const server = createServer(async (request, answer) => {
     const chunks = []
@@ -24,5 +24,6 @@ export async function startModel({ tokensOut }) {
     answer.end('data: [DONE]\n\n')
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  return { url: `http://127.0.0.1:${server.address().port}`, close: () => server.close() }
+  server.unref()
+  return `http://127.0.0.1:${server.address().port}`
 }

@@ -19,14 +19,17 @@ async function freePort() {
 }
 
 export class Server {
+  /** All that were started and not closed. */
+  static running = new Set()
+
   #process
   #log = ''
-
   #env
 
   /** Starts a server; env is added to its environment. */
   static async start(env = {}) {
     const server = new Server()
+    Server.running.add(server)
     server.#env = env
     server.data = mkdtempSync(join(tmpdir(), 'squad-browser-'))
     server.port = await freePort()
@@ -71,6 +74,7 @@ export class Server {
   }
 
   async close() {
+    Server.running.delete(this)
     await this.down()
     killWith(this.data) // sandboxes outlive their server, by design
     rmSync(this.data, { recursive: true, force: true })

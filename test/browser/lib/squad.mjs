@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { until } from './flow.mjs'
 
 // The agent is a shell script: it thinks, runs something, writes a file, and in a
 // second turn does what the review asked. SLOW makes it wait for a file, so that a
@@ -52,8 +53,13 @@ export async function makeSquad(server, { slow = false, name = 'Flow team' } = {
   return { squad, repository, member }
 }
 
-/** Lets a slow agent go on. */
+/** Lets a slow agent go on, as soon as it is at work. */
 export async function release(server, executionId) {
-  const { sandbox_id: sandbox } = await server.api(`/executions/${executionId}`)
+  let sandbox
+  await until('the agent is at work', async () => {
+    const { step, sandbox_id: id } = await server.api(`/executions/${executionId}`)
+    if (step === 'agent') sandbox = id
+    return sandbox
+  })
   await server.api(`/sandboxes/${sandbox}/execute`, { method: 'POST', body: { command: 'touch /home/user/go' } })
 }
