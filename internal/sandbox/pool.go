@@ -206,7 +206,7 @@ func (s *Service) Drain(ctx context.Context) error {
 		rows, err := s.waiting(ctx, s.store.Query, p, id)
 		errs = append(errs, err)
 		for _, row := range rows {
-			errs = append(errs, s.destroy(ctx, squad.System(), row, "the server stops"))
+			errs = append(errs, s.destroy(ctx, squad.System(), row, ""))
 		}
 	}
 	return errors.Join(errs...)

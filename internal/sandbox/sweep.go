@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -265,8 +266,9 @@ func (w *sweep) orphan(ctx context.Context, info e2b.SandboxInfo) error {
 	if err := w.fenced(ctx, func(*store.Tx) error { return nil }); err != nil {
 		return err
 	}
-	err = w.p.call(ctx, func(ctx context.Context) error {
-		_, err := w.p.Client.Kill(ctx, info.ID)
+	var ran bool
+	err = w.p.call(ctx, func(ctx context.Context) (err error) {
+		ran, err = w.p.Client.Kill(ctx, info.ID)
 		return err
 	})
 	if err != nil {
@@ -274,7 +276,35 @@ func (w *sweep) orphan(ctx context.Context, info e2b.SandboxInfo) error {
 	}
 	w.Orphans++
 	w.metrics.reaped.WithLabelValues(w.p.name, "orphan").Inc()
-	return nil
+	if !ran {
+		return nil
+	}
+	return w.fenced(ctx, func(tx *store.Tx) error { return w.found(ctx, tx, info) })
+}
+
+// found writes down an orphan that was destroyed, so that people hear of it: on the
+// row that was over already, or on one of nobody. One whose end was just being
+// carried out is no news.
+func (w *sweep) found(ctx context.Context, tx *store.Tx, info e2b.SandboxInfo) error {
+	row, err := tx.SandboxByE2BID(ctx, info.ID)
+	if err == nil {
+		if w.young(row.TerminatedAt) {
+			return nil
+		}
+		row.Error = "an orphan: it still ran after its end, and was destroyed"
+		err = tx.UpdateSandbox(ctx, &row)
+	} else if squad.CodeOf(err) == squad.CodeNotFound {
+		row = squad.Sandbox{
+			Provider: w.p.name, Node: w.p.Node, E2BID: info.ID, Template: cmp.Or(info.Alias, info.TemplateID), Status: squad.SandboxError,
+			Error: "an orphan: it ran at its provider and nobody here owned it; it was destroyed",
+			CPU:   float64(info.CPUCount), MemoryMB: info.MemoryMB, CreatedAt: info.StartedAt,
+		}
+		err = tx.CreateSandbox(ctx, &row)
+	}
+	if err != nil {
+		return err
+	}
+	return w.announce(ctx, tx, squad.EventSandboxTerminated, row)
 }
 
 // finish notes until when cost is booked, counts, and prunes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,6 +84,18 @@ func TestSweep_DestroysWhatNobodyOwnsAndNothingElse(t *testing.T) {
 	strangers := []*e2b.Sandbox{make(map[string]string{sandbox.LabelInstall: "elsewhere"}), make(nil)}
 	if report := sweep(t, h.service); report.Orphans != 2 || report.Lost != 0 {
 		t.Errorf("sweep = %+v", report)
+	}
+	told, err := h.store.Sandboxes(t.Context(), store.SandboxFilter{Statuses: []squad.SandboxStatus{squad.SandboxError}})
+	if err != nil || len(told) != 2 {
+		t.Fatalf("orphans written down = %v, %v", told, err)
+	}
+	for _, row := range told {
+		if !strings.Contains(row.Error, "orphan") || row.SquadID != "" || row.E2BID == kept.E2BID || row.TerminatedAt.IsZero() {
+			t.Errorf("orphan's row = %+v", row)
+		}
+		if last := h.events(row.ID); len(last) != 1 || last[0] != squad.EventSandboxTerminated {
+			t.Errorf("events of an orphan = %v", last)
+		}
 	}
 	left := h.provider.Running()
 	if len(left) != 3 {

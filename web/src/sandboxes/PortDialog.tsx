@@ -23,7 +23,7 @@ export function PortDialog({ sandbox, onClose }: { sandbox: Sandbox; onClose: ()
 }
 
 /** Cloud sandboxes have a domain of their own; local ones answer under this host's name. */
-export function previewURL(sandbox: Sandbox, port: string, here: { protocol: string; host: string }): string {
+function previewURL(sandbox: Sandbox, port: string, here: { protocol: string; host: string }): string {
   const id = sandbox.e2b_id || sandbox.id
   if (sandbox.provider === 'e2b') return `https://${port}-${id}.e2b.app/`
   const host = /^(127\.|\[|localhost)/.test(here.host) ? `localhost${here.host.slice(here.host.lastIndexOf(':'))}` : here.host

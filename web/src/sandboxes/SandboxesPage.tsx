@@ -27,7 +27,7 @@ export function SandboxesPage() {
   const may = useMay(squad.id, 'member')
   const all = (sandboxes.data ?? []).toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
   const live = all.filter((each) => each.status === 'running' || each.status === 'paused' || each.status === 'created')
-  const lost = all.filter((each) => each.status === 'error')
+  const lost = all.filter((each) => each.status === 'error' || each.error)
   const rows = shown === 'live' ? live : shown === 'lost' ? lost : all
   return (
     <>
@@ -40,7 +40,7 @@ export function SandboxesPage() {
         {sandboxes.isPending && <Rows what="the sandboxes" />}
         {sandboxes.isError && !sandboxes.data && <ErrorState error={sandboxes.error} what="The sandboxes" retry={() => void sandboxes.refetch()} />}
         {sandboxes.data && rows.length === 0 && (
-          <Empty icon={<Box aria-hidden />} title={shown === 'lost' ? 'None was lost' : 'No sandbox is alive'}>{shown === 'lost' ? 'The reaper compares the provider’s list with ours and shows here what does not fit.' : 'One opens as soon as a task starts.'}</Empty>
+          <Empty icon={<Box aria-hidden />} title={shown === 'lost' ? 'None was lost' : 'No sandbox is alive'}>{shown === 'lost' ? 'Sandboxes that died, and orphans that the reaper found at a provider and destroyed, are listed here.' : 'One opens as soon as a task starts.'}</Empty>
         )}
         {rows.length > 0 && (
           <ul className="divide-y rounded-lg border bg-surface shadow-card">
