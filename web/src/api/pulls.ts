@@ -14,5 +14,4 @@ export const commentsQuery = (pull: string) =>
 export const review = (pull: string, body: NewReview) => api<ReviewComment>(`/pulls/${pull}/reviews`, { method: 'POST', body })
 export const mergePull = (pull: string, method = '') => api<PullRequest>(`/pulls/${pull}/merge`, { method: 'POST', body: { method } })
 export const readyPull = (pull: string) => api<PullRequest>(`/pulls/${pull}/ready`, { method: 'POST', body: {} })
-export const closePull = (pull: string) => api<PullRequest>(`/pulls/${pull}/close`, { method: 'POST', body: {} })
 export const refreshPull = (pull: string) => api<PullRequest>(`/pulls/${pull}/refresh`, { method: 'POST', body: {} })

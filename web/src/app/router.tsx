@@ -1,12 +1,13 @@
 import { createRootRoute, type ErrorComponentProps, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet } from '@tanstack/react-router'
 import { BoardPage } from '@/board/BoardPage'
-import { Empty, ErrorState } from '@/ui/States'
+import { ErrorState } from '@/ui/States'
 import { Frame } from './Frame'
 import { Home } from './Home'
+import { NotHere } from './NotHere'
 import { Shortcut } from './Shortcut'
 import { SquadLayout } from './SquadLayout'
 
-export interface SignInSearch { to?: string; expired?: boolean }
+interface SignInSearch { to?: string; expired?: boolean }
 
 /** Only paths of this page are gone back to. */
 function signInSearch(search: Record<string, unknown>): SignInSearch {
@@ -14,10 +15,7 @@ function signInSearch(search: Record<string, unknown>): SignInSearch {
   return { ...(to && { to }), ...(search.expired === true && { expired: true }) }
 }
 
-const root = createRootRoute({
-  component: Outlet,
-  notFoundComponent: () => <Empty title="There is nothing here">The address may be wrong, or it is not yours to see.</Empty>,
-})
+const root = createRootRoute({ component: Outlet })
 
 const signin = createRoute({ getParentRoute: () => root, path: '/sign-in', component: lazyRouteComponent(() => import('@/signin/SignInPage'), 'SignInPage'), validateSearch: signInSearch })
 const frame = createRoute({ getParentRoute: () => root, id: 'frame', component: Frame })
@@ -26,7 +24,7 @@ const system = createRoute({ getParentRoute: () => frame, path: '/system', compo
 const toTask = createRoute({ getParentRoute: () => frame, path: '/tasks/$ref', component: () => <Shortcut noun="tasks" /> })
 const toPull = createRoute({ getParentRoute: () => frame, path: '/pulls/$ref', component: () => <Shortcut noun="pulls" /> })
 
-export const squadRoute = createRoute({ getParentRoute: () => frame, path: '/squads/$squadId', component: SquadLayout })
+const squadRoute = createRoute({ getParentRoute: () => frame, path: '/squads/$squadId', component: SquadLayout })
 const squadIndex = createRoute({ getParentRoute: () => squadRoute, path: '/', component: ToBoard })
 
 function ToBoard() {
@@ -34,7 +32,7 @@ function ToBoard() {
   return <Navigate to="/squads/$squadId/board" params={{ squadId }} replace />
 }
 
-export interface BoardSearch { member?: string; repository?: string; label?: string; text?: string }
+interface BoardSearch { member?: string; repository?: string; label?: string; text?: string }
 const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined)
 
 function tabSearch(search: Record<string, unknown>): { tab?: string } {
@@ -42,7 +40,7 @@ function tabSearch(search: Record<string, unknown>): { tab?: string } {
   return tab ? { tab } : {}
 }
 
-export const boardRoute = createRoute({
+const boardRoute = createRoute({
   getParentRoute: () => squadRoute,
   path: '/board',
   component: BoardPage,
@@ -56,7 +54,7 @@ export const boardRoute = createRoute({
   },
 })
 
-export const taskRoute = createRoute({
+const taskRoute = createRoute({
   getParentRoute: () => squadRoute,
   path: '/tasks/$number',
   component: lazyRouteComponent(() => import('@/task/TaskPage'), 'TaskPage'),
@@ -65,7 +63,7 @@ export const taskRoute = createRoute({
 
 const agents = createRoute({ getParentRoute: () => squadRoute, path: '/agents', component: lazyRouteComponent(() => import('@/work/AgentsPage'), 'AgentsPage') })
 
-export const workRoute = createRoute({
+const workRoute = createRoute({
   getParentRoute: () => squadRoute,
   path: '/agents/$memberId',
   component: lazyRouteComponent(() => import('@/work/WorkPage'), 'WorkPage'),
@@ -88,7 +86,11 @@ const tree = root.addChildren([
   frame.addChildren([home, system, toTask, toPull, squadRoute.addChildren([squadIndex, boardRoute, taskRoute, agents, workRoute, sandboxes, insights, settings])]),
 ])
 
-export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: false, defaultErrorComponent: Broken })
+export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: false, defaultErrorComponent: Broken, defaultNotFoundComponent: Nowhere })
+
+function Nowhere() {
+  return <NotHere title="There is nothing here">The address may be wrong, or it is not yours to see.</NotHere>
+}
 
 function Broken({ error, reset }: ErrorComponentProps) {
   return <ErrorState error={error} what="This page" retry={reset} />

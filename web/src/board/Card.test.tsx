@@ -22,6 +22,14 @@ test('a card names its task, its member and what the member does', async () => {
   expect(screen.getByText('$0.42')).toBeDefined()
 })
 
+test('a card in the queue says what it waits for, once', async () => {
+  const execution = anExecution({ status: 'queued', liveness: { detail: 'waits for #3 Paint the fence' } })
+  await show({ task: aTask({ status: 'in_progress' }), execution, waitsFor: 1 })
+  expect(screen.getByText('Queued')).toBeDefined()
+  expect(screen.getByText('waits for #3 Paint the fence')).toBeDefined()
+  expect(screen.queryByText(/Waits for 1 task/)).toBeNull()
+})
+
 test('a card says why it does not move', async () => {
   await show({ task: aTask({ flag: 'failed', cause: 'Tests fail.' }), conflict: { repository_id: 'r', task_id: 't', files: ['a.go', 'b.go'] }, waitsFor: 2 })
   expect(screen.getByText(/Tests fail\./)).toBeDefined()

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { Ban, Box, CircleAlert, CircleCheck, CircleDashed, CircleX, GitBranch, GitMerge, GitPullRequest, Link2, MessageCircleQuestion, OctagonX, TriangleAlert } from 'lucide-react'
 import { memo, type ReactNode } from 'react'
 import type { Conflict, Execution, Member, PullRequest, Repository, Sandbox, Task } from '@/api/types'
-import { usd } from '@/format/number'
+import { count, usd } from '@/format/number'
 import { causeOf } from '@/task/causes'
 import { asksPerson } from '@/task/question'
 import { Avatar } from '@/ui/Avatar'
@@ -76,18 +76,20 @@ const FLAGS = {
   cancelled: { icon: CircleX, tone: 'text-faint', name: 'Cancelled' },
 } as const
 
-function Trouble({ task, execution, conflict, rival, waitsFor }: CardProps) {
+function Trouble({ task, execution, conflict, rival, waitsFor = 0 }: CardProps) {
   const files = conflict?.files ?? []
   const flag = task.flag ? FLAGS[task.flag] : undefined
   const cause = flag ? causeOf(task, execution) : undefined
   const asks = execution && !flag && asksPerson(execution)
-  if (!flag && !conflict && !waitsFor && !asks) return null
+  // In the queue the card names what it waits for, in its own line.
+  const waits = waitsFor > 0 && !(execution?.status === 'queued' && doing(execution))
+  if (!flag && !conflict && !waits && !asks) return null
   return (
     <ul className="mt-2 space-y-1 text-xs">
       {asks && <li className="flex gap-1.5 font-medium text-warn"><MessageCircleQuestion aria-hidden className="mt-0.5 size-3.5 shrink-0" />Asks you a question</li>}
       {flag && <li className={cx('flex gap-1.5', flag.tone)} title={cause?.detail}><flag.icon aria-hidden className="mt-0.5 size-3.5 shrink-0" /><span className="line-clamp-2"><b className="font-medium">{cause?.title ?? flag.name}</b>{cause?.title === flag.name && cause.detail && `: ${cause.detail}`}</span></li>}
       {conflict && <li className="flex gap-1.5 text-warn"><TriangleAlert aria-hidden className="mt-0.5 size-3.5 shrink-0" /><span className="truncate" title={files.join('\n')}>Overlaps with {rival ? `#${rival}` : 'its base'} in {files[0]}{files.length > 1 && ` +${files.length - 1}`}</span></li>}
-      {waitsFor ? <li className="flex gap-1.5 text-muted"><Link2 aria-hidden className="mt-0.5 size-3.5 shrink-0" />Waits for {waitsFor} {waitsFor === 1 ? 'task' : 'tasks'}</li> : null}
+      {waits && <li className="flex gap-1.5 text-muted"><Link2 aria-hidden className="mt-0.5 size-3.5 shrink-0" />Waits for {count(waitsFor, 'task')}</li>}
     </ul>
   )
 }

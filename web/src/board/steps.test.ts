@@ -13,6 +13,7 @@ describe('steps', () => {
 describe('liveness in words', () => {
   test.each([
     [anExecution({ status: 'queued' }), 'queued'],
+    [anExecution({ status: 'queued', liveness: { detail: 'waits for #3 Paint the fence' } }), 'waits for #3 Paint the fence'],
     [anExecution({ liveness: { state: 'command', detail: 'go test' } }), 'go test'],
     [anExecution({ liveness: { state: 'person' } }), 'waits for you'],
     [anExecution({ step: 'clone', percent: 40 }), 'clone 40%'],

@@ -40,17 +40,17 @@ const LIVE: Record<string, string> = {
   quota: 'waits for quota',
 }
 
-/** What the agent does within its step; empty where the step says it all. */
+/** What the agent does within its step, or what it waits for in the queue; empty where the step says it all. */
 export function doing(execution: Execution): string {
   const { state, detail } = execution.liveness ?? {}
-  if (execution.status === 'queued') return ''
+  if (execution.status === 'queued') return detail ?? ''
   return state === 'command' && detail ? detail : (LIVE[state ?? ''] ?? '')
 }
 
 export function livenessWords(execution: Execution): string {
-  if (execution.status === 'queued') return 'queued'
   const words = doing(execution)
   if (words) return words
+  if (execution.status === 'queued') return 'queued'
   const at = stepIndex(execution.step)
   const name = STEPS[at]?.name ?? execution.step ?? 'working'
   return execution.percent ? `${name} ${execution.percent}%` : name

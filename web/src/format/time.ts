@@ -42,10 +42,6 @@ export function span(ms: number, parts = 2): string {
   return out.join(' ')
 }
 
-export function clock(at: string): string {
-  return new Intl.DateTimeFormat(locale(), { hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(new Date(at))
-}
-
 export function full(at: string | undefined): string {
   return at ? new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(at)) : ''
 }

@@ -15,7 +15,7 @@ export function upsert<T extends { id: string }>(list: T[] | undefined, row: T, 
   return list.with(at, row)
 }
 
-export function without<T extends { id: string }>(list: T[] | undefined, id: string): T[] | undefined {
+function without<T extends { id: string }>(list: T[] | undefined, id: string): T[] | undefined {
   return list?.some((item) => item.id === id) ? list.filter((item) => item.id !== id) : list
 }
 

@@ -16,7 +16,7 @@ import { Empty, ErrorState, Rows } from '@/ui/States'
 import { LinkDialog, PersonDialog } from './PersonDialog'
 import { List, Section } from './Section'
 
-export const ROLES: Record<SquadUser['role'], string> = { admin: 'Administrator', member: 'Member', viewer: 'Viewer' }
+const ROLES: Record<SquadUser['role'], string> = { admin: 'Administrator', member: 'Member', viewer: 'Viewer' }
 const MAY = 'Viewers read. Members give out work, review and merge. Administrators also change members, repositories and secrets.'
 
 export function People({ squad }: { squad: string }) {

@@ -25,7 +25,7 @@ export function formOf(repository?: Repository): RepositoryForm {
   }
 }
 
-export function policyOf(form: RepositoryForm, old: RepositoryPolicy = {}): RepositoryPolicy {
+function policyOf(form: RepositoryForm, old: RepositoryPolicy = {}): RepositoryPolicy {
   const { check_command: _c, labels: _l, draft: _d, merge_train: _t, ...rest } = old
   const labels = list(form.labels)
   return {

@@ -5,7 +5,7 @@ import { membersQuery } from '@/api/squads'
 import { executionsQuery } from '@/api/tasks'
 import type { Execution, Member, Task } from '@/api/types'
 import { StepBar } from '@/board/StepBar'
-import { livenessWords, pulseOf } from '@/board/steps'
+import { doing, livenessWords, pulseOf } from '@/board/steps'
 import { compact, usd } from '@/format/number'
 import { span } from '@/format/time'
 import { Avatar } from '@/ui/Avatar'
@@ -61,7 +61,7 @@ function Row({ execution, way, member, open: first }: RowProps) {
             <Badge tone={EXECUTION_TONES[execution.status]}>{execution.status}</Badge>
             <span className="text-muted">attempt {execution.attempt}{way > 0 && `, way ${way}`}{execution.turn > 1 && `, turn ${execution.turn}`}</span>
           </p>
-          <p className="truncate text-xs text-muted">{live ? livenessWords(execution) : <Time at={execution.finished_at ?? execution.created_at} />}</p>
+          <p className="truncate text-xs text-muted">{live || doing(execution) && execution.status === 'queued' ? livenessWords(execution) : <Time at={execution.finished_at ?? execution.created_at} />}</p>
         </div>
         <dl className="hidden gap-5 text-right text-xs sm:flex">
           <Fact name="took" value={took} />

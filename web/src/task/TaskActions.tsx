@@ -20,9 +20,7 @@ export function TaskActions({ task, pull }: { task: Task; pull: PullRequest | un
   }
   const remove = async () => {
     const yes = await confirm({ title: `Delete #${task.number}?`, lost: 'Its description, executions and logs are gone for good. A branch that was pushed stays in the repository.', verb: 'Delete' })
-    if (!yes) return
-    await verbs.remove.mutateAsync()
-    await navigate({ to: '/squads/$squadId/board', params: { squadId: task.squad_id } })
+    if (yes) verbs.remove.mutate(undefined, { onSuccess: () => void navigate({ to: '/squads/$squadId/board', params: { squadId: task.squad_id } }) })
   }
   const watch = () => void navigate({ to: '/squads/$squadId/agents/$memberId', params: { squadId: task.squad_id, memberId: task.assignee_id ?? '' }, search: task.execution_id ? { execution: task.execution_id } : {} })
   return (

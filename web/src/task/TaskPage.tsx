@@ -5,10 +5,11 @@ import { lazy, Suspense } from 'react'
 import { pullsQuery } from '@/api/pulls'
 import { executionsQuery, tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
+import { NotHere } from '@/app/NotHere'
 import { useSquad } from '@/app/SquadContext'
 import { columnName } from '@/board/order'
 import { Badge } from '@/ui/Badge'
-import { Empty, ErrorState, Rows } from '@/ui/States'
+import { ErrorState, Rows } from '@/ui/States'
 import { TabBar, TabPanel, TabsRoot } from '@/ui/Tabs'
 import { Description } from './Description'
 import { Executions } from './Executions'
@@ -32,7 +33,7 @@ export function TaskPage() {
   const executions = useQuery({ ...executionsQuery(task?.id ?? ''), enabled: Boolean(task) })
   if (tasks.isPending) return <Rows what="the task" />
   if (tasks.isError && !tasks.data) return <ErrorState error={tasks.error} what="The task" retry={() => void tasks.refetch()} />
-  if (!task) return <Empty title={`There is no task #${number}`}>It may have been deleted, or it belongs to another squad.</Empty>
+  if (!task) return <NotHere title={`There is no task #${number}`} way={{ to: '/squads/$squadId/board', params: { squadId: squad.id } }}>It may have been deleted, or it belongs to another squad.</NotHere>
   const execution = executions.data?.find((each) => each.id === task.execution_id)
   const pull = pulls.data?.findLast((each) => each.task_id === task.id)
   return (

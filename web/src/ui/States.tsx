@@ -4,11 +4,11 @@ import { Problem, wordsOf } from '@/api/client'
 import { Button } from './Button'
 import { cx } from './cx'
 
-export function Empty({ icon, title, children, action }: { icon?: ReactNode; title: string; children?: ReactNode; action?: ReactNode }) {
+export function Empty({ icon, title, children, action }: { icon?: ReactNode; title: ReactNode; children?: ReactNode; action?: ReactNode }) {
   return (
     <div className="flex h-full min-h-48 flex-col items-center justify-center gap-1 p-8 text-center">
       {icon && <div className="mb-2 text-faint [&_svg]:size-7 [&_svg]:stroke-[1.5]">{icon}</div>}
-      <p className="font-medium">{title}</p>
+      <div className="font-medium">{title}</div>
       {children && <div className="max-w-sm text-sm text-pretty text-muted">{children}</div>}
       {action && <div className="mt-4">{action}</div>}
     </div>

@@ -6,6 +6,7 @@ import { eventsQuery } from '@/api/events'
 import { membersQuery } from '@/api/squads'
 import { memberExecutionsQuery, tasksQuery } from '@/api/tasks'
 import { Header } from '@/app/Header'
+import { NotHere } from '@/app/NotHere'
 import { useMay } from '@/app/may'
 import { useSquad } from '@/app/SquadContext'
 import { livenessWords, pulseOf } from '@/board/steps'
@@ -41,8 +42,9 @@ export function WorkPage() {
   const member = members.data?.find((each) => each.id === memberId)
   const may = useMay(squad.id, 'member')
   const task = tasks.data?.find((each) => each.id === execution?.task_id)
-  if (members.isPending || executions.isPending) return <Rows what="the agent" />
-  if (!member) return <Empty title="This agent does not exist">It may have been removed from the squad.</Empty>
+  if (members.isPending || (member && executions.isPending)) return <Rows what="the agent" />
+  if (members.isError && !members.data) return <ErrorState error={members.error} what="The agent" retry={() => void members.refetch()} />
+  if (!member) return <NotHere title="This agent does not exist" way={{ to: '/squads/$squadId/agents', params: { squadId: squad.id } }} to="To the agents">It may have been removed from the squad.</NotHere>
   if (executions.isError && !executions.data) return <ErrorState error={executions.error} what="The work" retry={() => void executions.refetch()} />
   const search = (next: { tab?: string; execution?: string }) => void navigate({ search: { ...(tab !== 'activity' && { tab }), ...(wanted && { execution: wanted }), ...next }, replace: true })
   const nameOf = (id: string) => {
