@@ -103,6 +103,9 @@ func (r *Runner) clone(ctx context.Context, s scene, p place) (place, error) {
 // branch makes the task's branch or continues it: from the remote's, else from the
 // last checkpoint of an earlier attempt.
 func (r *Runner) branch(ctx context.Context, s scene, p place) (place, error) {
+	if err := r.awaitWork(ctx, s); err != nil {
+		return p, err
+	}
 	c, row, err := r.checkout(ctx, s, p)
 	if err != nil {
 		return p, err

@@ -158,6 +158,11 @@ type cleanupInput struct {
 // that no end is without one. It is a flow of its own: the execution's may have
 // been cancelled.
 func (r *Runner) startCleanup(ctx context.Context, tx *store.Tx, e squad.Execution, merged bool) error {
+	if !merged && e.SandboxID != "" {
+		if err := tx.SetSetting(ctx, securingKey(e.ID), "1"); err != nil {
+			return err
+		}
+	}
 	return r.cfg.Flows.Start(ctx, tx, flow.Spec{
 		ID: "cleanup-" + e.ID, Name: flowCleanup, Queue: flowCleanup, Input: cleanupInput{ExecutionID: e.ID, Merged: merged},
 	})
@@ -175,7 +180,13 @@ func (r *Runner) cleanup(c flow.Context) error {
 		return worthATry(err) || squad.CodeOf(err) == squad.CodeQuota
 	}}
 	var keep time.Duration
-	err := c.Do("secure", func(ctx context.Context) (any, error) { return r.secure(ctx, in) }, &keep, patient)
+	err := c.Do("secure", func(ctx context.Context) (any, error) {
+		keep, err := r.secure(ctx, in)
+		if err != nil || in.Merged {
+			return keep, err
+		}
+		return keep, r.secured(ctx, in.ExecutionID)
+	}, &keep, patient)
 	if err != nil {
 		return err
 	}
@@ -191,74 +202,6 @@ func (r *Runner) cleanup(c flow.Context) error {
 		return err
 	}
 	return c.Do("branch", func(ctx context.Context) (any, error) { return nil, r.removeBranch(ctx, in) }, nil, patient)
-}
-
-// secure stops the agent and stores its work outside, and says how long the sandbox
-// is kept for debugging.
-func (r *Runner) secure(ctx context.Context, in cleanupInput) (time.Duration, error) {
-	e, err := r.cfg.Store.Execution(ctx, in.ExecutionID)
-	if err != nil || e.SandboxID == "" {
-		return 0, err
-	}
-	row, err := r.cfg.Store.Sandbox(ctx, e.SandboxID)
-	if err != nil || row.Status.Final() || row.ExecutionID != e.ID {
-		return 0, err // gone, or another attempt holds it now
-	}
-	s, err := r.scene(ctx, e.ID)
-	if err != nil {
-		return 0, err
-	}
-	keep := s.squad.Config.Cleanup.KeepSandbox
-	if in.Merged {
-		return keep, nil // everything is in the base branch
-	}
-	if _, err := r.cfg.Sandboxes.Resume(ctx, squad.System(), row.ID); err != nil {
-		return keep, r.unlessLost(ctx, row.ID, err)
-	}
-	if err := r.stopTurn(ctx, e); err != nil {
-		return keep, r.unlessLost(ctx, row.ID, err)
-	}
-	p := place{SandboxID: row.ID, Dir: s.dir(), Branch: git.TaskBranch(s.task.Number), Base: s.base(), BaseSHA: e.BaseSHA}
-	c, row, err := r.checkout(ctx, s, p)
-	if err != nil {
-		return keep, r.unlessLost(ctx, p.SandboxID, err)
-	}
-	exists, err := c.Exists(ctx)
-	if err != nil || !exists {
-		return keep, r.unlessLost(ctx, p.SandboxID, err)
-	}
-	err = r.keepWork(ctx, s, p, c, row, max(e.Turn, 1))
-	return keep, r.unlessLost(ctx, p.SandboxID, err)
-}
-
-// keepWork stores the working tree of an ended execution as a checkpoint.
-func (r *Runner) keepWork(ctx context.Context, s scene, p place, c *git.Checkout, row squad.Sandbox, turn int) error {
-	sha, err := c.Checkpoint(ctx, git.CheckpointOptions{
-		Ref: checkpointRef(s.execution.ID, turn), Message: "chore: keep work of an ended execution", Author: s.author(),
-		Via: r.cfg.Gateway.Via(row, s.repo), Base: p.BaseSHA,
-	})
-	if err != nil || sha == "" || sha == p.BaseSHA {
-		return err
-	}
-	return r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
-		e, err := tx.Execution(ctx, s.execution.ID)
-		if err != nil || e.HeadSHA == sha {
-			return err
-		}
-		e.HeadSHA, e.Turn = sha, turn
-		return tx.UpdateExecution(ctx, &e)
-	})
-}
-
-// unlessLost forgives an error of a sandbox that turned out to be gone.
-func (r *Runner) unlessLost(ctx context.Context, sandboxID string, err error) error {
-	if err == nil || errors.Is(err, errSandboxLost) {
-		return nil
-	}
-	if row, readErr := r.cfg.Store.Sandbox(ctx, sandboxID); readErr == nil && row.Status.Final() {
-		return nil
-	}
-	return err
 }
 
 func (r *Runner) pauseKept(ctx context.Context, executionID string) error {
