@@ -122,8 +122,8 @@ type Execution struct {
 
 // Liveness is what was last observed of a running execution.
 type Liveness struct {
-	State  string    `json:"state,omitempty" enum:"working,command,model,person,rate_limited,looping,silent,sandbox_lost,review,quota"`
-	Detail string    `json:"detail,omitempty" doc:"For example the command that runs"`
+	State  string    `json:"state,omitempty" enum:"working,command,model,person,rate_limited,looping,silent,sandbox_lost,review,quota,dependency"`
+	Detail string    `json:"detail,omitempty" doc:"For example the command that runs, or the tasks it waits for"`
 	Since  time.Time `json:"since,omitzero"`
 }
 

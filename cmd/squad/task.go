@@ -50,10 +50,17 @@ func newTaskAdd(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !follow {
+			if follow {
+				return followTask(ctx, e, c, t, from)
+			}
+			if !in.Run || len(in.DependsOn) == 0 || t.ExecutionID == "" {
 				return e.done(t, "task %d: %s", t.Number, t.Title)
 			}
-			return followTask(ctx, e, c, t, from)
+			x, err := c.Execution(ctx, t.ExecutionID)
+			if err != nil {
+				return err
+			}
+			return e.done(t, "task %d: %s; it %s", t.Number, t.Title, stands(x))
 		}),
 	}
 	f := cmd.Flags()
@@ -64,7 +71,7 @@ func newTaskAdd(e *env) *cobra.Command {
 	f.StringVar(&status, "status", "todo", "backlog or todo")
 	f.IntVar(&priority, "priority", 1, "0 low, 1 normal, 2 high, 3 urgent")
 	f.StringSliceVar(&in.Labels, "label", nil, "label; may be repeated")
-	f.StringSliceVar(&in.DependsOn, "after", nil, "task that must be done first (number or identifier)")
+	f.StringSliceVar(&in.DependsOn, "after", nil, "task that must be done first (number or identifier); with --run it waits for it in the queue")
 	f.StringVar(&in.BaseBranch, "base", "", "branch to start from")
 	f.StringVar(&in.Provider, "provider", "", "where its sandboxes run: local or e2b; the squad's otherwise")
 	f.StringVar(&in.Template, "template", "", "what its sandboxes start from; the member's or the squad's otherwise")
@@ -72,6 +79,14 @@ func newTaskAdd(e *env) *cobra.Command {
 	f.BoolVar(&in.Run, "run", false, "start it at once")
 	f.BoolVar(&follow, "follow", false, "watch it until it waits for you or ends")
 	return cmd
+}
+
+// stands says in words where an execution that was just asked for is.
+func stands(x squad.Execution) string {
+	if x.Liveness.State == "dependency" {
+		return x.Liveness.Detail
+	}
+	return fmt.Sprintf("runs, attempt %d", x.Attempt)
 }
 
 // nameTask resolves the names of a repository and a member.
@@ -215,7 +230,7 @@ func showTask(w io.Writer, t squad.Task, executions []squad.Execution) {
 func newTaskEdit(e *env) *cobra.Command {
 	var title, description, member, repo string
 	var priority int
-	var labels []string
+	var labels, after []string
 	cmd := &cobra.Command{Use: "edit TASK", Short: "Change what is said about a task", Args: exactly(1)}
 	cmd.RunE = e.call(func(ctx context.Context, c *client.Client, args []string) error {
 		t, err := c.Task(ctx, args[0])
@@ -236,6 +251,12 @@ func newTaskEdit(e *env) *cobra.Command {
 		if given("label") {
 			in.Labels = &labels
 		}
+		if given("after") {
+			if err := resolveTasks(ctx, c, after); err != nil {
+				return err
+			}
+			in.DependsOn = &after
+		}
 		repoID, memberID := t.RepositoryID, t.AssigneeID
 		if err := nameTask(ctx, c, t.SquadID, repo, member, &repoID, &memberID); err != nil {
 			return err
@@ -253,6 +274,7 @@ func newTaskEdit(e *env) *cobra.Command {
 	f.StringVar(&repo, "repo", "", "repository")
 	f.IntVar(&priority, "priority", 1, "0 low, 1 normal, 2 high, 3 urgent")
 	f.StringSliceVar(&labels, "label", nil, "labels, in place of those it has")
+	f.StringSliceVar(&after, "after", nil, "tasks that must be done first, in place of those it has; empty for none")
 	return cmd
 }
 

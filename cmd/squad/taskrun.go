@@ -46,7 +46,7 @@ func newTaskRun(e *env, again bool) *cobra.Command {
 			if follow {
 				return followTask(ctx, e, c, t, from)
 			}
-			return e.done(x, "task %d runs, attempt %d", t.Number, x.Attempt)
+			return e.done(x, "task %d %s", t.Number, stands(x))
 		}),
 	}
 	cmd.Flags().StringVar(&member, "member", "", "another member than the assignee")

@@ -78,7 +78,11 @@ func describe(ev squad.Event) string {
 	case squad.EventExecutionCreated, squad.EventExecutionUpdated:
 		var x squad.Execution
 		into(&x)
-		return plain(fmt.Sprintf("attempt %d %s %s %s", x.Attempt, x.Status, x.Step, x.Error))
+		why := x.Error
+		if x.Status == squad.ExecutionQueued || x.Liveness.State == "quota" { // what a running one does is told by its own events
+			why = x.Liveness.Detail
+		}
+		return plain(fmt.Sprintf("attempt %d %s %s %s", x.Attempt, x.Status, x.Step, why))
 	case squad.EventMemberChanged:
 		var m squad.Member
 		into(&m)

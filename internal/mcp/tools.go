@@ -222,12 +222,21 @@ type taskArgs struct {
 	Title        string `json:"title"`
 	Description  string `json:"description,omitempty"`
 	Priority     *int   `json:"priority,omitempty" jsonschema:"0 low, 1 normal, 2 high, 3 urgent"`
-	Run          bool   `json:"run,omitempty" jsonschema:"start it at once"`
+	After        []int  `json:"after,omitempty" jsonschema:"numbers of the tasks that must be done first"`
+	Run          bool   `json:"run,omitempty" jsonschema:"start it at once, or as soon as the tasks before it are done"`
 }
 
 func createTask(ctx context.Context, who caller, in taskArgs) (squad.Task, error) {
+	var before []string
+	for _, number := range in.After {
+		t, err := who.c.Task(ctx, strconv.Itoa(number))
+		if err != nil {
+			return squad.Task{}, err
+		}
+		before = append(before, t.ID)
+	}
 	return who.c.CreateTask(ctx, squad.NewTask{
-		SquadID: who.squad(in.SquadID), RepositoryID: in.RepositoryID, Title: in.Title, Description: in.Description, Priority: in.Priority, Run: in.Run,
+		SquadID: who.squad(in.SquadID), RepositoryID: in.RepositoryID, Title: in.Title, Description: in.Description, Priority: in.Priority, DependsOn: before, Run: in.Run,
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 // heard are the events that may concern an execution.
 var heard = []squad.EventType{
 	squad.EventPRMerged, squad.EventPRClosed, squad.EventReviewReceived, squad.EventChecksChanged, squad.EventMessageSent,
-	squad.EventExecutionCreated, squad.EventConflictDetected,
+	squad.EventExecutionCreated, squad.EventConflictDetected, squad.EventTaskUpdated, squad.EventTaskDeleted,
 }
 
 const cursorKey = "runner.cursor"
@@ -54,7 +54,8 @@ func (r *Runner) follow(ctx context.Context, after int64) error {
 		if err != nil {
 			return err
 		}
-		if e.Type == squad.EventExecutionCreated {
+		switch e.Type {
+		case squad.EventExecutionCreated, squad.EventTaskUpdated, squad.EventTaskDeleted: // one waits, or what one waited for is done
 			r.ring()
 			continue
 		}

@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	squad "agentsquad"
@@ -29,9 +28,13 @@ func (r *Runner) keepPromoting(ctx context.Context) {
 	}
 }
 
+// queuePage is how many waiting executions are looked at together.
+const queuePage = 500
+
 // promote starts as many queued executions as the limits allow, most urgent
 // first. A queued execution holds no sandbox; its flow begins in the transaction
-// that takes it out of the queue, so that neither is without the other.
+// that takes it out of the queue, so that neither is without the other. One that
+// has no place yet, or whose task waits for others, is in nobody's way.
 func (r *Runner) promote(ctx context.Context) error {
 	queued, err := r.cfg.Store.CountExecutions(ctx, store.ExecutionFilter{Statuses: []squad.ExecutionStatus{squad.ExecutionQueued}})
 	if err != nil || queued == 0 {
@@ -46,20 +49,24 @@ func (r *Runner) promote(ctx context.Context) error {
 			return err
 		}
 		room := newRoom(r.cfg.Limits, running)
-		waiting, err := r.waiting(ctx, tx)
-		if err != nil {
-			return err
-		}
-		for _, w := range waiting {
-			fits, err := room.take(ctx, tx, w)
+		for passed := 0; !room.full(); {
+			page, err := tx.Queue(ctx, queuePage, passed)
 			if err != nil {
 				return err
 			}
-			if !fits {
-				continue
+			for _, e := range page {
+				fits, err := room.take(ctx, tx, e)
+				if err != nil {
+					return err
+				}
+				if !fits {
+					passed++
+				} else if err := r.start(ctx, tx, e); err != nil {
+					return err
+				}
 			}
-			if err := r.start(ctx, tx, w.execution); err != nil {
-				return err
+			if len(page) < queuePage {
+				return nil
 			}
 		}
 		return nil
@@ -79,31 +86,6 @@ func (r *Runner) start(ctx context.Context, tx *store.Tx, e squad.Execution) err
 		return r.cfg.Flows.Signal(ctx, tx, e.ID, signalSlot, nil)
 	}
 	return r.cfg.Flows.Start(ctx, tx, flow.Spec{ID: e.ID, Name: flowExecution, Queue: flowExecution, Input: input{ExecutionID: e.ID}})
-}
-
-// waiter is a queued execution with what its place in the queue depends on.
-type waiter struct {
-	execution squad.Execution
-	priority  int
-}
-
-func (r *Runner) waiting(ctx context.Context, tx *store.Tx) ([]waiter, error) {
-	list, err := tx.Executions(ctx, store.ExecutionFilter{Statuses: []squad.ExecutionStatus{squad.ExecutionQueued}, Limit: 1000})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]waiter, 0, len(list))
-	for _, e := range list {
-		t, err := tx.Task(ctx, e.TaskID)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, waiter{execution: e, priority: t.Priority})
-	}
-	slices.SortStableFunc(out, func(a, b waiter) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), a.execution.CreatedAt.Compare(b.execution.CreatedAt))
-	})
-	return out, nil
 }
 
 // room counts what runs against the limits of installation, squad and member.
@@ -133,10 +115,12 @@ func (m *room) add(e squad.Execution) {
 	}
 }
 
+// full says that the installation has no place for anybody.
+func (m *room) full() bool { return m.total >= m.limits.Running }
+
 // take claims a place for an execution, if there is one.
-func (m *room) take(ctx context.Context, tx *store.Tx, w waiter) (bool, error) {
-	e := w.execution
-	if m.total >= m.limits.Running {
+func (m *room) take(ctx context.Context, tx *store.Tx, e squad.Execution) (bool, error) {
+	if m.full() {
 		return false, nil
 	}
 	ofSquad, err := m.bound("squad:"+e.SquadID, func() (int, error) {

@@ -78,6 +78,18 @@ func (q *Query) Executions(ctx context.Context, f ExecutionFilter) ([]squad.Exec
 	return executions.list(ctx, q, w)
 }
 
+// Queue lists the executions that may begin when there is a place, the most urgent
+// first, then the oldest. Those of tasks that wait for others are not among them; one
+// that began before and wants another turn waits for nobody.
+func (q *Query) Queue(ctx context.Context, limit, skip int) ([]squad.Execution, error) {
+	w := &where{limit: limit, skip: skip}
+	w.text("status", string(squad.ExecutionQueued))
+	w.raw(`(started_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on_id
+		WHERE d.task_id = task_executions.task_id AND (t.status <> 'done' OR t.flag <> '')))`)
+	w.order = "(SELECT priority FROM tasks WHERE id = task_executions.task_id) DESC, created_at, id"
+	return executions.list(ctx, q, w)
+}
+
 // CountExecutions counts what [Query.Executions] would list without limit.
 func (q *Query) CountExecutions(ctx context.Context, f ExecutionFilter) (int, error) {
 	return q.count(ctx, "task_executions", f.where())

@@ -41,6 +41,7 @@ var tasks = newTable("task", "tasks", func(t *squad.Task) []field {
 
 // TaskFilter narrows a list of tasks.
 type TaskFilter struct {
+	IDs          []string
 	SquadID      string
 	RepositoryID string
 	AssigneeID   string
@@ -61,6 +62,7 @@ type TaskFilter struct {
 
 func (f TaskFilter) where() *where {
 	w := &where{}
+	in(w, "id", f.IDs)
 	w.eq("squad_id", f.SquadID)
 	w.eq("repository_id", f.RepositoryID)
 	w.eq("assignee_id", f.AssigneeID)

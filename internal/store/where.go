@@ -14,6 +14,7 @@ type where struct {
 	args  []any
 	order string
 	limit int
+	skip  int
 }
 
 // add joins a condition; its one "?" becomes the next number.
@@ -104,6 +105,9 @@ func (w *where) tail() string {
 	}
 	if w.limit > 0 {
 		s += fmt.Sprintf(" LIMIT %d", w.limit)
+	}
+	if w.skip > 0 {
+		s += fmt.Sprintf(" OFFSET %d", w.skip)
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,34 +29,42 @@ func (l *Life) checkDependencies(ctx context.Context, tx *store.Tx, t *squad.Tas
 	}
 	slices.Sort(t.DependsOn)
 	t.DependsOn = slices.Compact(t.DependsOn)
-	for _, id := range t.DependsOn {
-		d, err := tx.Task(ctx, id)
-		if squad.CodeOf(err) == squad.CodeNotFound || err == nil && d.SquadID != t.SquadID {
-			return squad.Invalid("depends_on", "the task depends on %q, which is no task of its squad", id)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	seen := map[string]bool{}
-	next := slices.Clone(t.DependsOn)
-	for len(next) > 0 {
-		id := next[0]
-		next = next[1:]
-		if id == t.ID {
+	for next := slices.Clone(t.DependsOn); len(next) > 0; {
+		if slices.Contains(next, t.ID) {
 			return squad.Invalid("depends_on", "the task would wait for itself, directly or through others")
 		}
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		d, err := tx.Task(ctx, id)
+		// A list takes no locks: who moves one of them may wait for ours.
+		found, err := tx.Tasks(ctx, store.TaskFilter{IDs: next, SquadID: t.SquadID})
 		if err != nil {
 			return err
 		}
-		next = append(next, d.DependsOn...)
+		if len(seen) == 0 && len(found) < len(next) {
+			return squad.Invalid("depends_on", "the task depends on %q, which is no task of its squad", stranger(next, found))
+		}
+		for _, id := range next {
+			seen[id] = true
+		}
+		next = nil
+		for _, d := range found {
+			for _, id := range d.DependsOn {
+				if !seen[id] && !slices.Contains(next, id) {
+					next = append(next, id)
+				}
+			}
+		}
 	}
 	return nil
+}
+
+// stranger is the first that was not found.
+func stranger(wanted []string, found []squad.Task) string {
+	for _, id := range wanted {
+		if !slices.ContainsFunc(found, func(t squad.Task) bool { return t.ID == id }) {
+			return id
+		}
+	}
+	return ""
 }
 
 // checkPlace wants repository and assignee to be of the task's squad.
@@ -81,64 +90,101 @@ func (l *Life) checkPlace(ctx context.Context, tx *store.Tx, t *squad.Task) erro
 	return nil
 }
 
-// ready wants every dependency to be done, and names those that are not.
-func (l *Life) ready(ctx context.Context, tx *store.Tx, t squad.Task) error {
-	var open []string
-	for _, id := range t.DependsOn {
-		d, err := tx.Task(ctx, id)
-		if err != nil {
+// Bounds of what is said of the tasks that one waits for.
+const (
+	maxNamed = 5
+	maxTitle = 80
+)
+
+// waits says which tasks a task waits for before it may begin, and what is wrong with
+// them; "" where all are done. The word is right until the transaction ends.
+func (l *Life) waits(ctx context.Context, tx *store.Tx, t squad.Task) (string, error) {
+	if len(t.DependsOn) == 0 {
+		return "", nil
+	}
+	if err := tx.Lock(ctx, "dependencies:"+t.SquadID); err != nil {
+		return "", err
+	}
+	all, err := tx.Tasks(ctx, store.TaskFilter{IDs: t.DependsOn})
+	if err != nil {
+		return "", err
+	}
+	open := slices.DeleteFunc(all, func(d squad.Task) bool { return d.Status == squad.TaskDone && d.Flag == squad.FlagNone })
+	slices.SortFunc(open, func(a, b squad.Task) int { return cmp.Compare(a.Number, b.Number) })
+	var names []string
+	for _, d := range open[:min(len(open), maxNamed)] {
+		names = append(names, named(d))
+	}
+	if more := len(open) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return "waits for " + strings.Join(names, ", "), nil
+}
+
+// named is a task in a list, with the flag that keeps it from being done.
+func named(t squad.Task) string {
+	title := []rune(t.Title)
+	if len(title) > maxTitle {
+		title = append(title[:maxTitle], '…')
+	}
+	if t.Flag == squad.FlagNone {
+		return fmt.Sprintf("#%d %s", t.Number, string(title))
+	}
+	return fmt.Sprintf("#%d %s (%s)", t.Number, string(title), t.Flag)
+}
+
+// tell has the executions of a task that have not begun say what it waits for now.
+func (l *Life) tell(ctx context.Context, tx *store.Tx, t squad.Task) error {
+	queued, err := l.unbegun(ctx, tx, t.ID)
+	if err != nil || len(queued) == 0 {
+		return err
+	}
+	text, err := l.waits(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+	for _, e := range queued {
+		if e.Liveness.Detail == text {
+			continue
+		}
+		if _, err := l.MoveExecution(ctx, tx, e.ID, squad.ExecutionQueued, func(e *squad.Execution) { e.Liveness = held(tx, text) }); err != nil {
 			return err
 		}
-		if d.Status != squad.TaskDone || d.Flag != squad.FlagNone {
-			open = append(open, fmt.Sprintf("#%d %s", d.Number, d.Title))
-		}
-	}
-	if len(open) > 0 {
-		return squad.Errorf(squad.CodeConflict, "task %d cannot start before these are done: %s", t.Number, strings.Join(open, ", "))
 	}
 	return nil
 }
 
-// Ready lists the tasks of a squad that could start now: to do, without flag,
-// every dependency done; the most urgent first, then by place.
-func (l *Life) Ready(ctx context.Context, q *store.Query, squadID string) ([]squad.Task, error) {
-	todo, err := q.Tasks(ctx, store.TaskFilter{
-		SquadID: squadID, Statuses: []squad.TaskStatus{squad.TaskTodo}, Flags: []squad.TaskFlag{squad.FlagNone},
-	})
-	if err != nil {
-		return nil, err
+// tellDependents has those say it that wait for a task which changed.
+func (l *Life) tellDependents(ctx context.Context, tx *store.Tx, t squad.Task) error {
+	waiting, err := tx.Tasks(ctx, store.TaskFilter{DependsOn: t.ID})
+	if err != nil || len(waiting) == 0 {
+		return err
 	}
-	done := map[string]bool{}
-	var out []squad.Task
-	for _, t := range todo {
-		free := true
-		for _, id := range t.DependsOn {
-			ok, known := done[id]
-			if !known {
-				d, err := q.Task(ctx, id)
-				if err != nil {
-					return nil, err
-				}
-				ok = d.Status == squad.TaskDone && d.Flag == squad.FlagNone
-				done[id] = ok
-			}
-			free = free && ok
-		}
-		if free {
-			out = append(out, t)
+	// Two that are done at once must not each find the other open.
+	if err := tx.Lock(ctx, "dependencies:"+t.SquadID); err != nil {
+		return err
+	}
+	for _, w := range waiting {
+		if err := l.tell(ctx, tx, w); err != nil {
+			return err
 		}
 	}
-	slices.SortStableFunc(out, func(a, b squad.Task) int {
-		if a.Priority != b.Priority {
-			return b.Priority - a.Priority
-		}
-		switch {
-		case a.Position < b.Position:
-			return -1
-		case a.Position > b.Position:
-			return 1
-		}
-		return 0
-	})
-	return out, nil
+	return nil
+}
+
+// unbegun are the queued executions of a task that never had a place.
+func (l *Life) unbegun(ctx context.Context, tx *store.Tx, taskID string) ([]squad.Execution, error) {
+	list, err := tx.Executions(ctx, store.ExecutionFilter{TaskID: taskID, Statuses: []squad.ExecutionStatus{squad.ExecutionQueued}})
+	return slices.DeleteFunc(list, func(e squad.Execution) bool { return !e.StartedAt.IsZero() }), err
+}
+
+// held is the liveness of an execution whose task waits for others, or for a place only.
+func held(tx *store.Tx, text string) squad.Liveness {
+	if text == "" {
+		return squad.Liveness{}
+	}
+	return squad.Liveness{State: "dependency", Detail: text, Since: tx.Now}
 }

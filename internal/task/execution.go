@@ -11,8 +11,8 @@ import (
 
 // StartExecution makes a queued execution of the task for a member and moves the
 // task to in_progress without flag. The member may be empty; then it is the
-// task's assignee, if there is one. The task must be able to start, and must
-// not have an execution that is not finished.
+// task's assignee, if there is one. The task must not have an execution that is not
+// finished. One that waits for other tasks says so, and begins when they are done.
 func (l *Life) StartExecution(ctx context.Context, tx *store.Tx, taskID, memberID string) (squad.Execution, error) {
 	var e squad.Execution
 	t, err := tx.Task(ctx, taskID)
@@ -78,7 +78,7 @@ func (l *Life) StartParallel(ctx context.Context, tx *store.Tx, taskID string, m
 		if m.SquadID != first.SquadID || !m.IsActive {
 			return nil, squad.Errorf(squad.CodeConflict, "member %s cannot take part: not active in the task's squad", m.Name)
 		}
-		e := squad.Execution{TaskID: taskID, SquadID: first.SquadID, MemberID: id, Attempt: first.Attempt, Lane: i + 1, GitBranch: first.GitBranch}
+		e := squad.Execution{TaskID: taskID, SquadID: first.SquadID, MemberID: id, Attempt: first.Attempt, Lane: i + 1, GitBranch: first.GitBranch, Liveness: first.Liveness}
 		if err := tx.CreateExecution(ctx, &e); err != nil {
 			return nil, err
 		}
@@ -94,9 +94,11 @@ func (l *Life) begin(ctx context.Context, tx *store.Tx, t squad.Task, e *squad.E
 	if err := Check(State{t.Status, t.Flag}, State{squad.TaskInProgress, squad.FlagNone}); err != nil {
 		return err
 	}
-	if err := l.ready(ctx, tx, t); err != nil {
+	text, err := l.waits(ctx, tx, t)
+	if err != nil {
 		return err
 	}
+	e.Liveness = held(tx, text)
 	if err := tx.CreateExecution(ctx, e); err != nil {
 		return err
 	}
@@ -106,6 +108,9 @@ func (l *Life) begin(ctx context.Context, tx *store.Tx, t squad.Task, e *squad.E
 		t.AssigneeID = e.MemberID
 	}
 	if err := l.write(ctx, tx, &t); err != nil {
+		return err
+	}
+	if err := l.tellDependents(ctx, tx, t); err != nil { // it may have been cancelled or failed before
 		return err
 	}
 	return tx.Append(ctx, ExecutionEvent(squad.EventExecutionCreated, *e))

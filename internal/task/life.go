@@ -88,12 +88,24 @@ func (l *Life) Edit(ctx context.Context, tx *store.Tx, id string, version int64,
 			return was, err
 		}
 	}
-	return t, l.write(ctx, tx, &t)
+	if err := l.write(ctx, tx, &t); err != nil {
+		return was, err
+	}
+	if t.Title != was.Title {
+		if err := l.tellDependents(ctx, tx, t); err != nil {
+			return t, err
+		}
+	}
+	if !slices.Equal(t.DependsOn, was.DependsOn) {
+		return t, l.tell(ctx, tx, t)
+	}
+	return t, nil
 }
 
 // Move puts a task into a column with a flag. A flag needs a cause; without one
 // the cause is cleared. Moving to where the task stands already changes nothing
-// and is no event.
+// and is no event. What waits for the task hears of it; a task that is moved back
+// before its execution began leaves the queue.
 func (l *Life) Move(ctx context.Context, tx *store.Tx, taskID string, to squad.TaskStatus, flag squad.TaskFlag, cause string) (squad.Task, error) {
 	t, err := tx.Task(ctx, taskID)
 	if err != nil {
@@ -110,13 +122,35 @@ func (l *Life) Move(ctx context.Context, tx *store.Tx, taskID string, to squad.T
 	if t.Status == to && t.Flag == flag && t.Cause == cause {
 		return t, nil
 	}
-	if to == squad.TaskInProgress && t.Status != squad.TaskInProgress {
-		if err := l.ready(ctx, tx, t); err != nil {
+	was := t.Status
+	t.Status, t.Flag, t.Cause = to, flag, cause
+	if err := l.write(ctx, tx, &t); err != nil {
+		return t, err
+	}
+	if was == squad.TaskInProgress && to != was && to != squad.TaskInReview || flag == squad.FlagCancelled {
+		if err := l.takeBack(ctx, tx, t); err != nil {
 			return t, err
 		}
 	}
-	t.Status, t.Flag, t.Cause = to, flag, cause
-	return t, l.write(ctx, tx, &t)
+	return t, l.tellDependents(ctx, tx, t)
+}
+
+// takeBack takes a task out of the queue that was put elsewhere before it began.
+func (l *Life) takeBack(ctx context.Context, tx *store.Tx, t squad.Task) error {
+	queued, err := l.unbegun(ctx, tx, t.ID)
+	if err != nil {
+		return err
+	}
+	why := t.Cause
+	if why == "" {
+		why = "the task was moved to " + string(t.Status)
+	}
+	for _, e := range queued {
+		if _, err := l.MoveExecution(ctx, tx, e.ID, squad.ExecutionCancelled, func(e *squad.Execution) { e.Error = why }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Delete removes a task and says so. One that is being worked on must be
@@ -146,6 +180,9 @@ func (l *Life) Delete(ctx context.Context, tx *store.Tx, id string) error {
 			return err
 		}
 		if err := tx.Append(ctx, Event(squad.EventTaskUpdated, now)); err != nil {
+			return err
+		}
+		if err := l.tell(ctx, tx, now); err != nil {
 			return err
 		}
 	}

@@ -388,12 +388,12 @@ export interface components {
             tokens_out: number;
         };
         Liveness: {
-            /** @description For example the command that runs */
+            /** @description For example the command that runs, or the tasks it waits for */
             detail?: string;
             /** Format: date-time */
             since?: string;
             /** @enum {string} */
-            state?: "working" | "command" | "model" | "person" | "rate_limited" | "looping" | "silent" | "sandbox_lost" | "review" | "quota";
+            state?: "working" | "command" | "model" | "person" | "rate_limited" | "looping" | "silent" | "sandbox_lost" | "review" | "quota" | "dependency";
         };
         Me: {
             actor: components["schemas"]["Actor"];
