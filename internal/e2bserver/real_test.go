@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +171,60 @@ func TestKill_CutsStreamsAndLeavesNothing(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Join(s.Dir, "e2b", "boxes", "*")); len(files) != 0 {
 		t.Errorf("state left: %v", files)
+	}
+}
+
+// stuck is a reader that has stopped reading.
+type stuck struct {
+	first func()
+	until <-chan struct{}
+}
+
+func (s stuck) Write(p []byte) (int, error) {
+	s.first()
+	<-s.until
+	return len(p), nil
+}
+
+// TestPrinter_WithoutEndHurtsItselfOnly: one prints to a reader that stopped, one to
+// nobody. Neither fills the server's memory or holds up another command.
+func TestPrinter_WithoutEndHurtsItselfOnly(t *testing.T) {
+	s := e2btest.Start(t)
+	sb := start(t, client(t, s, e2btest.Key), e2b.CreateOptions{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	over, full := make(chan struct{}), make(chan struct{})
+	unread, err := sb.Commands.Start(ctx, "yes", e2b.CommandOptions{Stdout: stuck{sync.OnceFunc(func() { close(full) }), over}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-full
+	alone, err := sb.Commands.Start(ctx, "yes", e2b.CommandOptions{Stdout: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alone.Close(); err != nil {
+		t.Error(err)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var n int64
+	res, err := sb.Commands.Run(ctx, "head -c 8000000 /dev/zero; echo fine >&2", e2b.CommandOptions{Stdout: (*counter)(&n)})
+	if err != nil || n != 8000000 || res.Stderr != "fine\n" {
+		t.Errorf("beside the printers: %d bytes, %+v, %v", n, res, err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grew := int64(after.HeapAlloc) - int64(before.HeapAlloc); grew > 32<<20 {
+		t.Errorf("the server holds %d MiB more", grew>>20)
+	}
+	if got := sh(t, sb, "pgrep -xc yes; pkill yes; echo over"); got != "2\nover" {
+		t.Errorf("the printers themselves: %q", got)
+	}
+	close(over)
+	if _, err := unread.Wait(); err == nil {
+		t.Error("a printer that was killed ended well")
 	}
 }
 

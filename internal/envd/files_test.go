@@ -207,8 +207,20 @@ func TestUpload_FullDiskIs507(t *testing.T) {
 	}
 	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
 	b := start(t, envd.Config{})
-	res, data := b.do("POST", "/files?path="+filepath.Join(dir, "big"), io.LimitReader(rand.Reader, 4<<20), "Content-Type", "application/octet-stream")
-	b.wantFail(res, data, 507, "space")
+	big, old := filepath.Join(dir, "big"), filepath.Join(dir, "old")
+	b.put(old, "old")
+	bomb := zipped(make([]byte, 4<<20)).Bytes()
+	for _, path := range []string{big, old} {
+		res, data := b.do("POST", "/files?path="+path, io.LimitReader(rand.Reader, 4<<20), "Content-Type", "application/octet-stream")
+		b.wantFail(res, data, 507, "space")
+		res, data = b.do("POST", "/files?path="+path, bytes.NewReader(bomb), "Content-Type", "application/octet-stream", "Content-Encoding", "gzip")
+		b.wantFail(res, data, 507, "space")
+	}
+	// Half a file would leave no room for anything else.
+	if _, err := os.Stat(big); !os.IsNotExist(err) {
+		t.Errorf("half a file is left: %v", err)
+	}
+	b.put(filepath.Join(dir, "next"), strings.Repeat("x", 1<<19))
 }
 
 func TestMetadata_IsReplacedByEachUpload(t *testing.T) {

@@ -161,20 +161,30 @@ func partPath(part *multipart.Part, who *account) (string, error) {
 }
 
 // store writes one file: parents are made, an old file is cut, the new one
-// belongs to who.
-func (f *files) store(path string, from io.Reader, who *account, meta map[string]string) (uploaded, error) {
+// belongs to who. Of a file that did not come whole nothing is left: half of it may be
+// all that the disk had room for.
+func (f *files) store(path string, from io.Reader, who *account, meta map[string]string) (one uploaded, err error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return uploaded{}, refusef(http.StatusBadRequest, "path is a directory: %s", path)
 	}
 	if err := makeDirs(filepath.Dir(path), who); err != nil {
 		return uploaded{}, fmt.Errorf("create parents of '%s': %w", path, err)
 	}
+	_, missing := os.Lstat(path)
 	// Without O_NONBLOCK a named pipe that nobody reads would block here for ever.
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
 	if err != nil {
 		return uploaded{}, fmt.Errorf("create '%s': %w", path, err)
 	}
-	defer file.Close()
+	defer func() {
+		if err != nil {
+			_ = file.Truncate(0)
+			if missing != nil {
+				_ = os.Remove(path)
+			}
+		}
+		file.Close()
+	}()
 	if os.Geteuid() == 0 {
 		if err := file.Chown(int(who.uid), int(who.gid)); err != nil {
 			return uploaded{}, fmt.Errorf("give '%s' to %s: %w", path, who.name, err)

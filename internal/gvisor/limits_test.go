@@ -62,6 +62,32 @@ func TestLimits_MemoryHogHurtsItselfOnly(t *testing.T) {
 	}
 }
 
+// The kernel counts how often it held back a sandbox that wanted more than its share.
+func TestLimits_ProcessorHogIsHeldBack(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	r := newRuntime(t, func(c *gvisor.Config) { c.Dir = dir })
+	s := create(t, r, gvisor.Spec{ID: "hog", Limits: gvisor.Limits{CPU: 0.5}})
+	if len(s.Info().Warnings) > 0 {
+		t.Skipf("SKIPPED: no cgroups here: %v (run as root or with Delegate=yes)", s.Info().Warnings)
+	}
+	mustRun(t, s, "for i in 1 2; do timeout 0.5 sh -c 'while :; do :; done' & done; wait")
+	pid, err := os.ReadFile(filepath.Join(dir, "sandboxes/hog/pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/cgroup")
+	var stats []byte
+	for line := range strings.Lines(string(groups)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		data, _ := os.ReadFile(filepath.Join("/sys/fs/cgroup", parts[1], parts[2], "cpu.stat"))
+		stats = append(stats, data...)
+	}
+	if text := string(stats); !strings.Contains(text, "nr_throttled") || strings.Contains(text, "nr_throttled 0\n") {
+		t.Errorf("it was not held back: %q", text)
+	}
+}
+
 func TestLimits_MachineLooksAsLargeAsItsLimits(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
