@@ -172,6 +172,28 @@ func TestClone_FolderWithOtherFilesIsRefused(t *testing.T) {
 	}
 }
 
+// Two repositories of one name lie in one place by default: the second must not take
+// over the checkout of the first.
+func TestClone_CheckoutOfAnotherRepositoryIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "main")
+	gittest.Bare(t, d.Root, "other.git", "main")
+	d.clone(t, d.co)
+	gittest.Write(t, d.dir, "README.md", "half done\n")
+	_, err := d.co.Clone(t.Context(), git.CloneOptions{URL: d.URL + "/other.git"})
+	if squad.CodeOf(err) != squad.CodeConflict || !strings.Contains(err.Error(), "another repository") {
+		t.Errorf("got %v", err)
+	}
+	if got := gittest.Git(t, d.dir, "remote", "get-url", "origin") + gittest.Git(t, d.dir, "status", "--porcelain"); got != d.url+"M README.md" {
+		t.Errorf("the checkout was changed: %q", got)
+	}
+	// The server of the same repository may move.
+	moved := strings.Replace(d.url, "127.0.0.1", "localhost", 1)
+	if _, err := d.co.Clone(t.Context(), git.CloneOptions{URL: moved}); err != nil || gittest.Git(t, d.dir, "remote", "get-url", "origin") != moved {
+		t.Errorf("at a new address: %v", err)
+	}
+}
+
 func TestBranch_ExistingOnTheServerIsContinued(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "main")
@@ -326,7 +348,8 @@ func TestClone_EmptyRepositoryTakesItsFirstCommit(t *testing.T) {
 	if _, err := other.Clone(ctx, git.CloneOptions{URL: d.url, Branch: "task-1"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := other.Clone(ctx, git.CloneOptions{URL: d.URL + "/none.git"}); squad.CodeOf(err) != squad.CodeNotFound {
+	third, _ := d.open(t)
+	if _, err := third.Clone(ctx, git.CloneOptions{URL: d.URL + "/none.git"}); squad.CodeOf(err) != squad.CodeNotFound {
 		t.Errorf("missing repository: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -99,12 +100,19 @@ func (c *Checkout) cloneNew(ctx context.Context, op *operation, o CloneOptions) 
 }
 
 func (c *Checkout) refresh(ctx context.Context, op *operation, o CloneOptions, res *CloneResult) error {
+	origin, err := c.origin(ctx)
+	if err != nil {
+		return err
+	}
+	if another(origin, o.URL) {
+		return squad.Errorf(squad.CodeConflict, "%s is a checkout of another repository; configure another path for one of the two", c.dir)
+	}
 	st, backup, err := c.keepSafe(ctx)
 	if err != nil {
 		return fmt.Errorf("keep uncommitted work: %w", err)
 	}
 	res.Backup = backup
-	if err := c.setOrigin(ctx, o.URL); err != nil {
+	if err := c.setOrigin(ctx, origin, o.URL); err != nil {
 		return err
 	}
 	if err := c.fetch(ctx, op, o.Auth); err != nil {
@@ -116,14 +124,26 @@ func (c *Checkout) refresh(ctx context.Context, op *operation, o CloneOptions, r
 	return c.forward(ctx, st.Head, st.Branch, res)
 }
 
-func (c *Checkout) setOrigin(ctx context.Context, url string) error {
+// origin is the address of the remote, "" where there is none.
+func (c *Checkout) origin(ctx context.Context) (string, error) {
 	now, err := c.r.Run(ctx, Call{Dir: c.dir, Args: []string{"remote", "get-url", "origin"}, Accept: []int{2, 128}})
-	switch {
-	case err != nil:
-		return err
-	case now.ExitCode != 0:
+	return strings.TrimSpace(string(now.Stdout)), err
+}
+
+// another says whether two addresses of one server are those of two repositories. The
+// same repository may be reached at another server than before.
+func another(a, b string) bool {
+	x, err := url.Parse(a)
+	y, err2 := url.Parse(b)
+	return err == nil && err2 == nil && x.Host != "" && x.Host == y.Host && strings.TrimSuffix(x.Path, ".git") != strings.TrimSuffix(y.Path, ".git")
+}
+
+func (c *Checkout) setOrigin(ctx context.Context, now, url string) (err error) {
+	switch now {
+	case url:
+	case "":
 		_, err = c.git(ctx, "remote", "add", "--", "origin", url)
-	case strings.TrimSpace(string(now.Stdout)) != url:
+	default:
 		_, err = c.git(ctx, "remote", "set-url", "--", "origin", url)
 	}
 	return err
