@@ -177,7 +177,7 @@ func (g *Gateway) uploadPack(w http.ResponseWriter, r *http.Request, t *target) 
 	})
 	if err != nil && r.Context().Err() == nil {
 		// The answer has begun; git's own error packet is in it.
-		g.cfg.Log.WarnContext(r.Context(), "reading from mirror failed", "repository_id", t.repo.ID, "error", err)
+		g.cfg.Log.WarnContext(r.Context(), "reading from mirror failed", "repository_id", t.repo.ID, "error", err, "doubted", t.mirror.Doubt(err))
 	}
 	return nil
 }

@@ -111,7 +111,12 @@ func (g *Gateway) PrepareTree(ctx context.Context, repositoryID, branch string) 
 		return tree, err
 	}
 	tree.Image = g.trees.file(repo.ID, tree)
-	err = g.trees.once(ctx, tree.Image, func(ctx context.Context) error { return g.makeImage(ctx, repo, mirror, tree) })
+	image := func(ctx context.Context) error { return g.makeImage(ctx, repo, mirror, tree) }
+	if err = g.trees.once(ctx, tree.Image, image); err != nil && mirror.Doubt(err) {
+		if err = mirror.Fetch(ctx, nil); err == nil {
+			err = g.trees.once(ctx, tree.Image, image)
+		}
+	}
 	return tree, err
 }
 

@@ -94,6 +94,39 @@ func TestPrepareTree_CleanWithoutReadingAFile(t *testing.T) {
 	gittest.Git(t, next.Image, "push", "-q", k.url+"/git/"+k.repo.ID+".git", k.branch())
 }
 
+// rot damages the content of every object of the mirror that is not a ref's own.
+func rot(t *testing.T, k *kit) {
+	t.Helper()
+	dir := mirrorDir(t, k)
+	blob := gittest.Git(t, dir, "rev-parse", "main:README.md")
+	name := filepath.Join(dir, "objects", blob[:2], blob[2:])
+	must(t, os.Chmod(name, 0o644))
+	must(t, os.WriteFile(name, []byte("not what was written here"), 0o444))
+}
+
+// What rots on the disk is noticed when it is read: a fetch alone does not look.
+func TestMirror_RottenObjectsAreFetchedAgain(t *testing.T) {
+	t.Parallel()
+	var made atomic.Int64
+	k := treeKit(t, &made)
+	k.clone(t)
+	rot(t, k)
+	tree, err := k.g.PrepareTree(t.Context(), k.repo.ID, "")
+	if err != nil || made.Load() != 1 {
+		t.Fatalf("%d images, %v", made.Load(), err)
+	}
+	if got := gittest.Git(t, tree.Image, "status", "--porcelain"); got != "" {
+		t.Errorf("status: %q", got)
+	}
+	rot(t, k)
+	remote := k.url + "/git/" + k.repo.ID + ".git"
+	if out, err := gittest.Try(t.TempDir(), "clone", "-q", remote, "."); err == nil {
+		t.Errorf("rotten objects were sent: %s", out)
+	}
+	gittest.Git(t, t.TempDir(), "clone", "-q", remote, ".")
+	gittest.Git(t, mirrorDir(t, k), "fsck")
+}
+
 func TestPrepareTree_EmptyRepositoryHasNoImage(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int64

@@ -104,6 +104,8 @@ type Mirror struct {
 	mu      sync.Mutex
 	flight  *flight
 	fetched time.Time
+	doubted bool      // reading failed as if objects were damaged
+	cleared time.Time // when a doubt was last found to be wrong
 }
 
 type flight struct {
@@ -195,29 +197,62 @@ func (m *Mirror) fly(ctx context.Context, f *flight, progress func(Progress)) {
 	close(f.done)
 }
 
-func (m *Mirror) update(ctx context.Context, progress func(Progress)) error {
-	err := m.fetchInto(ctx, m.dir, progress)
-	if err == nil {
-		return nil
+// Doubt is told that reading failed as it does where objects are damaged, which a
+// fetch alone does not notice. The next Fetch looks at every object, and rebuilds the
+// mirror where one is bad. It says whether that is worth waiting for.
+func (m *Mirror) Doubt(err error) bool {
+	var failed *Error
+	if m.Local() || !errors.As(err, &failed) || failed.Kind != KindCorrupt && !strings.Contains(failed.Stderr, "pack-objects died") {
+		return false
 	}
-	if kind := KindOf(err); kind != KindCorrupt && kind != KindOther {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.cleared) < doubtPause {
+		return false
+	}
+	m.doubted, m.fetched = true, time.Time{}
+	return true
+}
+
+// doubtPause bounds how often whoever reads can have all objects looked at in vain.
+const doubtPause = 10 * time.Minute
+
+func (m *Mirror) update(ctx context.Context, progress func(Progress)) error {
+	m.mu.Lock()
+	doubted := m.doubted
+	m.mu.Unlock()
+	err := m.fetchInto(ctx, m.dir, progress)
+	kind := KindOf(err)
+	if !doubted && err == nil || err != nil && kind != KindCorrupt && kind != KindOther {
 		return err
 	}
-	if !m.damaged(ctx) {
+	bad := m.damaged(ctx, doubted || kind == KindCorrupt)
+	m.mu.Lock()
+	m.doubted = false
+	if !bad {
+		m.cleared = time.Now()
+	}
+	m.mu.Unlock()
+	if !bad {
 		return err
 	}
 	m.keeper.cfg.Log.WarnContext(ctx, "mirror is damaged and will be rebuilt", "repository_id", m.src.ID, "error", err)
 	return m.rebuild(ctx, progress)
 }
 
-// damaged says whether the mirror itself, and not upstream, is at fault.
-func (m *Mirror) damaged(ctx context.Context) bool {
+// damaged says whether the mirror itself, and not upstream, is at fault. To read every
+// object takes long; else it is asked only whether they are there.
+func (m *Mirror) damaged(ctx context.Context, every bool) bool {
 	r := m.keeper.cfg.Runner
 	if _, err := r.Line(ctx, m.dir, "rev-parse", "--git-dir"); err != nil {
 		return true
 	}
-	_, err := r.Run(ctx, Call{Dir: m.dir, Args: []string{"fsck", "--connectivity-only", "--no-dangling", "--no-progress"}, Timeout: 10 * time.Minute})
-	return err != nil
+	args := []string{"fsck", "--no-dangling", "--no-progress"}
+	if !every {
+		args = append(args, "--connectivity-only")
+	}
+	_, err := r.Run(ctx, Call{Dir: m.dir, Args: args, Timeout: 10 * time.Minute})
+	return err != nil && ctx.Err() == nil
 }
 
 // rebuild makes a new mirror beside the damaged one and takes its place. What can

@@ -84,7 +84,7 @@ func TestMirror_DamagedOneIsRebuiltWithItsCheckpoints(t *testing.T) {
 	}
 	// The damaged blob came back from upstream, so the checkpoint is whole again.
 	if got, err := gittest.Try(m.Dir(), "rev-parse", "refs/squad/checkpoints/e1/1"); err != nil || got != kept {
-		t.Logf("checkpoint of the damaged mirror: %s, %v", got, err)
+		t.Errorf("checkpoint of the damaged mirror: %s, %v", got, err)
 	}
 	if _, err := os.Stat(m.Dir() + ".damaged"); err != nil {
 		t.Errorf("the damaged folder is not kept: %v", err)
