@@ -32,8 +32,15 @@ const maxEvidenceCommands = 20
 // already is kept; labels choose the type where one fits.
 func Title(t squad.Task) string {
 	title := strings.TrimRight(strings.Join(strings.Fields(t.Title), " "), ".")
-	if _, err := git.ParseConventional(title); err == nil {
+	_, err := git.ParseConventional(title)
+	if err == nil {
 		return title
+	}
+	if bad, ok := git.AsMessageError(err); ok { // "Fix: the cart" names its type, only in another way
+		m, err := git.ParseConventional(bad.Proposal)
+		if _, rest, found := strings.Cut(title, ":"); err == nil && found && strings.EqualFold(strings.TrimSpace(rest), m.Subject) {
+			return truncate(bad.Proposal, 72)
+		}
 	}
 	kind := "feat"
 	lower := strings.ToLower(title + " " + strings.Join(t.Labels, " "))
