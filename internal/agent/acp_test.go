@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,7 +78,14 @@ func (a *testAgent) Prompt(ctx context.Context, r acp.PromptRequest) (acp.Prompt
 			break
 		}
 	}
-	tell(acp.UpdateToolCall(id, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(map[string]any{"exit_code": 0})))
+	code := 0
+	if run := os.Getenv("ACP_RUN"); run != "" {
+		tell(acp.UpdateToolCall(id, acp.WithUpdateStatus(acp.ToolCallStatusInProgress), acp.WithUpdateRawInput(map[string]any{"command": run})))
+		cmd := exec.CommandContext(ctx, "bash", "-c", "eval '"+run+"' && pwd")
+		_ = cmd.Run()
+		code = cmd.ProcessState.ExitCode()
+	}
+	tell(acp.UpdateToolCall(id, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(map[string]any{"exit_code": code})))
 	for _, word := range []string{"I ", "wrote ", "it."} {
 		tell(acp.UpdateAgentMessageText(word))
 	}

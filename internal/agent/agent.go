@@ -19,6 +19,10 @@ type Driver interface {
 	// Stop ends the turn's process and everything it started. Stopping what does
 	// not run is no error.
 	Stop(ctx context.Context, t Turn) error
+	// Cancel ends only the command that the agent runs now, in the name of by, and
+	// reports whether there was one. The turn goes on, unless the command is the
+	// agent itself: then it waits for a word from a person.
+	Cancel(ctx context.Context, t Turn, by string) (bool, error)
 }
 
 // Turn is one prompt to an agent and all the work it does on it.

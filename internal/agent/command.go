@@ -94,7 +94,17 @@ func (s Shell) Turn(ctx context.Context, t Turn, out *Stream) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return read.result(code), nil
+	result := read.result(code)
+	if code != 0 {
+		by, err := cancelledBy(ctx, s.Dir, t)
+		if err != nil {
+			return Result{}, err
+		}
+		if by != "" {
+			result.Outcome, result.Question = Asked, "The command was cancelled by "+by+". What should happen next?"
+		}
+	}
+	return result, nil
 }
 
 // join follows a turn that was started before: its output from an offset on, as it

@@ -137,6 +137,12 @@ func (l *llmLoop) shell(timeout time.Duration, argv ...string) (string, int, err
 	if errors.Is(context.Cause(ctx), errPrinted) {
 		err = errPrinted
 	}
+	if err == nil && code != 0 {
+		var by string
+		if by, err = cancelledBy(l.ctx, l.Dir, l.turn); by != "" {
+			err = squad.Errorf(squad.CodeConflict, "cancelled by %s while it ran: go on without it, and do not simply run it again", by)
+		}
+	}
 	return clean(b.String()), code, err
 }
 

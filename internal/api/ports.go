@@ -83,7 +83,8 @@ type Runner interface {
 	Fork(ctx context.Context, actor squad.Actor, taskID string, opts squad.ForkOptions) ([]squad.Execution, error)
 	// Keep chooses one execution of a fork; the others are cancelled.
 	Keep(ctx context.Context, actor squad.Actor, executionID string) (squad.Execution, error)
-	// CancelExecution ends one execution; CancelCommand only what it runs now.
+	// CancelExecution ends one execution; CancelCommand only the command that its
+	// agent runs now, and is a [squad.CodeConflict] where there is none.
 	CancelExecution(ctx context.Context, actor squad.Actor, executionID, cause string) (squad.Execution, error)
 	CancelCommand(ctx context.Context, actor squad.Actor, executionID string) error
 	// Reassign ends the execution and continues its work with another member.

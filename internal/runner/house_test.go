@@ -56,6 +56,7 @@ type house struct {
 	squad  squad.Squad
 	repo   squad.Repository
 
+	models  http.RoundTripper      // of agents of kind llm
 	signKey atomic.Pointer[[]byte] // signs commits, where set
 	mute    atomic.Bool            // streams of processes fall silent instead of ending
 }
@@ -110,8 +111,11 @@ func newHouseOn(t *testing.T, url, data string, limit ...func(*runner.Limits)) *
 			}
 			return nil, nil
 		},
-		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}},
-		Limits:  limits,
+		Drivers: map[squad.AgentKind]agent.Driver{
+			squad.AgentCommand: agent.Shell{}, squad.AgentACP: agent.ACP{},
+			squad.AgentLLM: agent.LLM{Models: func(agent.Turn) http.RoundTripper { return h.models }},
+		},
+		Limits: limits,
 	})
 	done := make(chan struct{}, 5)
 	for _, work := range []func(context.Context) error{server.Run, h.boxes.Run, flows.Run, gate.Run, h.runner.Work} {

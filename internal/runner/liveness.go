@@ -114,6 +114,12 @@ func (r *Runner) ModelWait(executionID, state, detail string) {
 	}
 }
 
+func (w *watch) state() squad.Liveness {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
 // set changes the state; the same one keeps its beginning. The caller holds mu.
 func (w *watch) set(state, detail string) {
 	if len(detail) > 200 {

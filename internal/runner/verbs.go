@@ -2,7 +2,7 @@ package runner
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -148,21 +148,33 @@ func (r *Runner) CancelExecution(ctx context.Context, actor squad.Actor, executi
 	return e, err
 }
 
-// CancelCommand stops what the agent runs now. The execution goes on with what the
-// agent left.
+// CancelCommand ends what the agent runs now and nothing else, whichever node drives
+// it: the agent goes on without it. An agent that is itself a command waits for a word.
 func (r *Runner) CancelCommand(ctx context.Context, actor squad.Actor, executionID string) error {
-	e, err := r.cfg.Store.Execution(ctx, executionID)
+	s, err := r.scene(ctx, executionID)
 	if err != nil {
 		return err
 	}
-	if e.Status != squad.ExecutionRunning {
-		return squad.Errorf(squad.CodeConflict, "the execution is %s and runs nothing", e.Status)
+	driver := r.cfg.Drivers[s.kind()]
+	if e := s.execution; e.Status != squad.ExecutionRunning || e.Step != squad.StepAgent || driver == nil {
+		return squad.Errorf(squad.CodeConflict, "the execution is %s and its agent runs nothing", e.Status)
 	}
 	if live := r.live(executionID); live != nil {
-		live.stop(errors.New("stopped by " + actor.String()))
-		return nil
+		s.execution.Liveness = live.watch.state() // newer than the row's
 	}
-	return r.stopTurn(ctx, e) // another node drives it: its reader sees the end
+	sb, err := r.cfg.Sandboxes.Open(ctx, squad.System(), s.execution.SandboxID)
+	if err != nil {
+		return explain(err)
+	}
+	by := r.nameOf(ctx, r.cfg.Store.Query, actor.String())
+	found, err := driver.Cancel(ctx, agent.Turn{Number: s.execution.Turn, Execution: s.execution, Member: s.member, Box: box{sb}}, by)
+	if err != nil {
+		return fmt.Errorf("cancel command: %w", err)
+	}
+	if !found {
+		return squad.Errorf(squad.CodeConflict, "the agent runs no command now")
+	}
+	return r.cfg.Events.Append(ctx, s.event(squad.EventLog, squad.LogChunk{Stream: "system", Text: "the command was cancelled by " + by + "\n"}))
 }
 
 // Reassign ends an execution and continues its work with another member.

@@ -86,21 +86,21 @@ func (r *Runner) unread(ctx context.Context, tx *store.Tx, e squad.Execution) ([
 		if err := tx.UpdateMessage(ctx, &list[i]); err != nil {
 			return nil, nil, err
 		}
-		names[list[i].From] = r.nameOf(ctx, tx, list[i].From)
+		names[list[i].From] = r.nameOf(ctx, tx.Query, list[i].From)
 	}
 	return list, names, nil
 }
 
-// nameOf is how a sender is shown to an agent.
-func (r *Runner) nameOf(ctx context.Context, tx *store.Tx, who string) string {
+// nameOf is how somebody is shown to an agent.
+func (r *Runner) nameOf(ctx context.Context, q *store.Query, who string) string {
 	kind, id, _ := strings.Cut(who, ":")
 	switch kind {
 	case "member":
-		if m, err := tx.Member(ctx, id); err == nil {
+		if m, err := q.Member(ctx, id); err == nil {
 			return m.Name + ", " + m.Role
 		}
 	case "user":
-		if u, err := tx.User(ctx, id); err == nil {
+		if u, err := q.User(ctx, id); err == nil {
 			return u.Name
 		}
 	}
