@@ -1,6 +1,11 @@
 package squad
 
-import "time"
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
 
 // ForgeKind names where a repository's pull requests live.
 type ForgeKind string
@@ -38,6 +43,28 @@ type RepositoryPolicy struct {
 	Labels       []string `json:"labels,omitempty" doc:"Labels on each pull request"`
 	Draft        bool     `json:"draft,omitempty" doc:"Open pull requests as drafts"`
 	CheckCommand string   `json:"check_command,omitempty" doc:"Command that must pass before a push"`
+}
+
+// systemFolders belong to the machine inside a sandbox.
+var systemFolders = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var"}
+
+// Check says what is wrong with a policy. A checkout hides what lies at its path, so
+// that it needs a folder of its own.
+func (p RepositoryPolicy) Check() error {
+	if p.MaxPushBytes < 0 {
+		return Invalid("policy.max_push_bytes", "must not be negative")
+	}
+	if p.Path == "" {
+		return nil
+	}
+	if !path.IsAbs(p.Path) || path.Clean(p.Path) != p.Path || len(p.Path) > 200 || strings.ContainsFunc(p.Path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return Invalid("policy.path", "must be an absolute path without . or .. or a slash at its end")
+	}
+	top, _, _ := strings.Cut(p.Path[1:], "/")
+	if slices.Contains(systemFolders, top) || slices.Contains([]string{"/", "/home", "/home/user", "/tmp", "/opt", "/opt/squad"}, p.Path) || strings.HasPrefix(p.Path, "/opt/squad/") {
+		return Invalid("policy.path", "must be a folder of its own, for example /home/user/work/shop: %s is the sandbox's", p.Path)
+	}
+	return nil
 }
 
 // CredentialKind says what a credential opens.

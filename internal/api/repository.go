@@ -131,6 +131,9 @@ func (s *Server) createRepository(ctx context.Context, in *struct {
 
 // checkRepositoryRow holds the rules between the fields of a repository.
 func (s *Server) checkRepositoryRow(ctx context.Context, r squad.Repository) error {
+	if err := r.Policy.Check(); err != nil {
+		return err
+	}
 	if r.Forge == squad.ForgeLocal {
 		if r.URL != "" {
 			return squad.Invalid("url", "is made by the server for the local forge; leave it out")
@@ -198,6 +201,9 @@ func (s *Server) changeRepository(ctx context.Context, in *struct {
 		set(&r.PRTemplate, b.PRTemplate)
 		set(&r.Reviewers, b.Reviewers)
 		set(&r.Policy, b.Policy)
+		if err := r.Policy.Check(); err != nil {
+			return "", err
+		}
 		if err := s.checkCredential(ctx, r.SquadID, r.CredentialID); err != nil {
 			return "", err
 		}

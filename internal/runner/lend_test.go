@@ -6,6 +6,7 @@ import (
 
 	squad "agentsquad"
 	"agentsquad/internal/forge"
+	"agentsquad/internal/gateway"
 	"agentsquad/internal/runner"
 	"agentsquad/internal/sandbox"
 	"agentsquad/internal/store"
@@ -18,7 +19,7 @@ func TestClone_TwoRepositoriesIntoARunningSandbox(t *testing.T) {
 	ctx := t.Context()
 	work := t.TempDir()
 	sh(t, work, `git init -q -b trunk && mkdir -p a/b && printf 'library\n' > a/b/lib.txt && git add . && git commit -qm 'docs: begin' && git tag v1`)
-	lib := squad.Repository{Name: "acme/library", Forge: squad.ForgeLocal, SquadID: h.squad.ID}
+	lib := squad.Repository{Name: "acme/library", Forge: squad.ForgeLocal, SquadID: h.squad.ID, Policy: squad.RepositoryPolicy{Path: "/home/user/work/the lib"}}
 	h.must(h.forges.Prepare(ctx, &lib, work))
 	strange := squad.Repository{Name: "theirs", Forge: squad.ForgeLocal}
 	h.must(h.forges.Prepare(ctx, &strange, work))
@@ -49,7 +50,7 @@ func TestClone_TwoRepositoriesIntoARunningSandbox(t *testing.T) {
 	git := h.runner.Checkouts()
 	for _, repo := range []squad.Repository{h.repo, lib} {
 		req := squad.GitRequest{RepositoryID: repo.ID, Message: "feat: change " + repo.ID[:8]}
-		dir := "/home/user/" + repo.Name[strings.LastIndexByte(repo.Name, '/')+1:]
+		dir := "'" + gateway.CheckoutPath(repo) + "'"
 		_, err := git.Clone(ctx, squad.System(), row.ID, req)
 		h.must(err)
 		if got := inside("cd " + dir + " && git status --porcelain && cat .git/objects/info/alternates && git count-objects -v | head -2 | tr '\\n' ' '"); got != "/run/squad/lent/"+repo.ID+"\ncount: 0 size: 0" {
@@ -61,7 +62,7 @@ func TestClone_TwoRepositoriesIntoARunningSandbox(t *testing.T) {
 		_, err = git.Commit(ctx, squad.System(), row.ID, req)
 		h.must(err)
 		_, err = git.Push(ctx, squad.System(), row.ID, req)
-		if own := repo.ID == h.repo.ID; own != (err == nil) {
+		if own := repo.ID == h.repo.ID; own != (err == nil) || !own && !strings.Contains(err.Error(), "may only read acme/library") {
 			t.Errorf("push of %s: %v", repo.Name, err)
 		}
 		if got := inside("cd " + dir + " && git log -1 --format=%s && git status --porcelain && git rev-parse --abbrev-ref HEAD"); got != req.Message+"\ntask-1" {
