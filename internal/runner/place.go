@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	squad "agentsquad"
 	"agentsquad/internal/git"
@@ -118,21 +119,40 @@ func (r *Runner) branch(ctx context.Context, s scene, p place) (place, error) {
 		if p.BaseSHA, err = c.MergeBase(ctx, "HEAD", "refs/remotes/origin/"+p.Base); err != nil {
 			return p, err
 		}
-	} else if ref, sha, err := r.lastCheckpoint(ctx, s); err != nil {
+	}
+	if err := r.restore(ctx, s, c, row, made); err != nil {
 		return p, err
-	} else if ref != "" {
-		_, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
-		if err != nil {
-			return p, err
-		}
-		if err := c.Restore(ctx, git.RestoreOptions{Ref: ref, SHA: sha, Auth: auth}); err != nil {
-			return p, err
-		}
 	}
 	return p, r.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
 		_, err := r.cfg.Life.MoveExecution(ctx, tx, s.execution.ID, squad.ExecutionRunning, func(e *squad.Execution) { e.BaseSHA = p.BaseSHA })
 		return err
 	})
+}
+
+// restore brings back what an earlier turn or attempt left beyond the branch.
+func (r *Runner) restore(ctx context.Context, s scene, c *git.Checkout, row squad.Sandbox, made git.BranchResult) error {
+	ref, sha, err := r.lastCheckpoint(ctx, s)
+	if err != nil || ref == "" || sha == made.Head {
+		return err
+	}
+	if made.Continued { // it was pushed; what was left before that is in it already
+		dir, err := r.cfg.Gateway.Dir(ctx, s.repo)
+		if err != nil {
+			return err
+		}
+		res, err := r.cfg.Git.Run(ctx, git.Call{Dir: dir, Args: []string{"merge-base", made.Head, sha}, Accept: []int{1, 128}}) // 128: the mirror lacks one
+		if err != nil {
+			return git.Explain(err, "compare checkpoint")
+		}
+		if strings.TrimSpace(string(res.Stdout)) != made.Head {
+			return nil
+		}
+	}
+	_, auth, err := r.cfg.Gateway.Remote(ctx, row, s.repo)
+	if err != nil {
+		return err
+	}
+	return c.Restore(ctx, git.RestoreOptions{Ref: ref, SHA: sha, Auth: auth})
 }
 
 // beginBranch makes the branch. In a tree that came with the sandbox, of a task whose

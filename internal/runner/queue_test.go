@@ -186,6 +186,26 @@ func TestReassign_GoesOnFromTheCheckpoint(t *testing.T) {
 	}
 }
 
+// So it does after a pull request was opened: half a second turn is not lost.
+func TestReassign_GoesOnWithHalfASecondTurn(t *testing.T) {
+	h := newHouse(t)
+	ada := h.member("Ada", `if [ "$SQUAD_TURN" = 1 ]; then echo one > one.txt; else echo half > half.txt; `+busy+`; fi`)
+	bob := h.member("Bob", "cat one.txt half.txt > whole.txt")
+	k := h.task("Do it in two", ada)
+	e := h.start(k)
+	h.untilTask(k, inReview)
+	pull := h.pull(k)
+	_, err := h.runner.Nudge(t.Context(), squad.System(), k.ID, "and the other half")
+	h.must(err)
+	h.working(k, e)
+	_, err = h.runner.Reassign(t.Context(), squad.System(), e.ID, bob.ID)
+	h.must(err)
+	h.until(k, "second push", func(squad.Event) bool { return h.pull(k).HeadSHA != pull.HeadSHA })
+	if got := h.git("show", "task-1:half.txt", "task-1:whole.txt"); got != "half\none\nhalf" {
+		t.Errorf("branch has %q", got)
+	}
+}
+
 // After as many attempts as the squad allows the task is blocked with the cause, and
 // the project manager hears what was tried.
 func TestEscalation_AfterTheLastAttempt(t *testing.T) {
