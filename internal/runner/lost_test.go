@@ -40,6 +40,9 @@ echo working; sleep 600`)
 		h.story(k)
 		t.Fatalf("execution failed: %s", k.Cause)
 	}
+	h.until(k, "word of the loss", func(e squad.Event) bool {
+		return e.Type == squad.EventExecutionUpdated && strings.Contains(string(e.Payload), `"state":"sandbox_lost"`)
+	})
 	if k.ExecutionID != e.ID {
 		first, _ := h.store.Execution(t.Context(), e.ID)
 		t.Errorf("another attempt was made: %s %s", first.ErrorCode, first.Error)

@@ -222,6 +222,10 @@ func (x *recipe) replace(ctx context.Context, s scene, turn int) (place, error) 
 	if _, err := x.cfg.Sandboxes.Status(ctx, squad.System(), x.place.SandboxID); err != nil { // writes down what is true
 		return x.place, err
 	}
+	lost := squad.Liveness{State: "sandbox_lost", Detail: "its sandbox was lost; it goes on in a new one", Since: time.Now().UTC()}
+	if err := x.noteLiveness(ctx, x.id, lost); err != nil {
+		return x.place, err
+	}
 	p, err := x.resume(ctx, s, x.place, x.c.Fence())
 	if err != nil {
 		return p, err

@@ -1,10 +1,12 @@
 package runner_test
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	squad "agentsquad"
 	"agentsquad/internal/forge"
@@ -37,6 +39,45 @@ func TestExecution_TaskBecomesAMergedPullRequest(t *testing.T) {
 	}
 	if t.Failed() || testing.Verbose() {
 		h.story(k)
+	}
+}
+
+// Rows tell who works where on what, and after the merge that it is over.
+func TestExecution_RowsTellTheStory(t *testing.T) {
+	h := newHouse(t)
+	ada := h.member("Ada", `echo working; if [ "$SQUAD_TURN" = 1 ]; then echo '{"squad":"question","text":"now?"}'; else echo hi > hi.txt; fi`)
+	k := h.task("Say hi", ada)
+	e := h.start(k)
+	e = h.untilExecution(k, e.ID, func(e squad.Execution) bool { return e.Status == squad.ExecutionWaiting })
+	m, err := h.store.Member(t.Context(), ada.ID)
+	h.must(err)
+	if g := m.GitContext; m.SandboxID == "" || m.SandboxID != e.SandboxID || m.CurrentTaskID != k.ID || g.Branch != "task-1" || g.BaseBranch != "main" || g.RepositoryID != h.repo.ID {
+		t.Errorf("member %+v", m)
+	}
+	log := h.until(k, "log", func(e squad.Event) bool { return e.Type == squad.EventLog })
+	if log.SandboxID != e.SandboxID || log.ExecutionID != e.ID || log.MemberID != ada.ID {
+		t.Errorf("log of sandbox %q, execution %q, member %q", log.SandboxID, log.ExecutionID, log.MemberID)
+	}
+	_, err = h.runner.Nudge(t.Context(), squad.System(), k.ID, "yes")
+	h.must(err)
+	h.untilTask(k, inReview)
+	if e = h.execution(e.ID); e.GitBranch != "task-1" || e.PullRequestURL == "" || len(e.CommitHistory) != 1 || e.CommitHistory[0].SHA != e.HeadSHA {
+		t.Errorf("execution %+v", e)
+	}
+	_, err = h.runner.Merge(t.Context(), squad.System(), k.ID, squad.MergeOptions{})
+	h.must(err)
+	h.untilTask(k, func(k squad.Task) bool { return k.Status == squad.TaskDone })
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for _, err := range h.events.Subscribe(ctx, store.EventFilter{MemberID: ada.ID, Types: []squad.EventType{squad.EventMemberChanged}}) {
+		if err != nil {
+			t.Fatalf("the member is not free: %q %q %+v", m.SandboxID, m.CurrentTaskID, m.GitContext)
+		}
+		m, err = h.store.Member(t.Context(), ada.ID)
+		h.must(err)
+		if m.SandboxID == "" && m.CurrentTaskID == "" && m.GitContext == (squad.GitContext{}) {
+			return
+		}
 	}
 }
 

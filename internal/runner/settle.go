@@ -240,7 +240,8 @@ func (r *Runner) destroy(ctx context.Context, executionID string) error {
 			return err
 		}
 		m, err := tx.Member(ctx, e.MemberID)
-		if err != nil || m.CurrentTaskID != e.TaskID || m.SandboxID != e.SandboxID {
+		// Its sandbox went with the row's end. Where there is one, it is another attempt's.
+		if err != nil || m.CurrentTaskID != e.TaskID || m.SandboxID != "" {
 			return ignoreNotFound(err) // busy with something else by now
 		}
 		return r.assign(ctx, tx, m.ID, func(m *squad.Member) { m.SandboxID, m.CurrentTaskID, m.GitContext = "", "", squad.GitContext{} })
