@@ -1,7 +1,7 @@
 // The board under the hand: dragged cards, refused moves, many at once, many tabs.
 import assert from 'node:assert/strict'
 import { newTab, shoot, signIn } from '../lib/browser.mjs'
-import { stage, test, until } from '../lib/flow.mjs'
+import { LONG, stage, test, until } from '../lib/flow.mjs'
 import { makeSquad } from '../lib/squad.mjs'
 
 let server
@@ -148,6 +148,18 @@ test('cards are found by member, repository, label and text; one waits for anoth
   await page.getByRole('link', { name: 'Board' }).last().click()
   await page.getByRole('article').filter({ hasText: 'Wash the fence' }).getByText('Waits for 1 task').waitFor()
   await until('the server knows what it waits for', async () => String((await server.api(`/tasks/${second.id}`)).depends_on) === first.id)
+
+  await server.api(`/tasks/${second.id}/run`, { method: 'POST', body: {} })
+  const words = `waits for #${first.number} Paint the fence`
+  const card = page.getByRole('article').filter({ hasText: 'Wash the fence' })
+  await column(page, 'In progress').getByText('Queued').waitFor()
+  await card.getByText(words).waitFor()
+  await card.getByText('Waits for 1 task').waitFor({ state: 'hidden' })
+  await shoot(page, 'flow-queued')
+  await wash.click()
+  await page.getByRole('region', { name: 'Executions' }).getByText(words).waitFor()
+  await server.api(`/tasks/${first.id}/move`, { method: 'POST', body: { status: 'done' } })
+  await page.getByRole('region', { name: 'Pull request' }).waitFor(LONG) // it began by itself
   assert.deepEqual(troubles, [])
   await context.close()
 })

@@ -11,10 +11,10 @@ export const LONG = { timeout: 120_000 }
 const REPORT_MS = 60_000
 
 /** Asks until the answer is yes: for what the page tells before the server has it. */
-export async function until(words, ask) {
-  const end = Date.now() + LONG.timeout
+export async function until(words, ask, { timeout } = LONG) {
+  const end = Date.now() + timeout
   while (!await ask()) {
-    if (Date.now() > end) throw new Error(`not in ${LONG.timeout} ms: ${words}`)
+    if (Date.now() > end) throw new Error(`not in ${timeout} ms: ${words}`)
     await sleep(100)
   }
 }

@@ -15,7 +15,7 @@ export function Header({ title, name, about, children }: { title: ReactNode; nam
       <h1 className="-my-1 min-w-0 truncate py-1 text-base font-semibold tracking-tight">{title}</h1>
       {about && <span className="truncate text-sm text-muted">{about}</span>}
       {squad && !may && <Badge tone="info" title="You are a viewer of this squad. An administrator of the squad can make you a member."><Eye aria-hidden className="size-3" />You read along</Badge>}
-      <div className="ml-auto flex flex-wrap items-center gap-2">{children}</div>
+      <div className="ml-auto flex flex-wrap items-center gap-2 max-sm:has-[select]:w-full">{children}</div>
     </header>
   )
 }

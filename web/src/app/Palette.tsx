@@ -55,12 +55,6 @@ function useCommands(): Command[] {
     )
   }
   commands.push({ group: 'Go to', name: 'System', run: () => void navigate({ to: '/system' }) })
-  for (const member of members.data ?? []) {
-    commands.push({ group: 'Agents', name: member.name, hint: member.role, run: () => void navigate({ to: '/squads/$squadId/agents/$memberId', params: { squadId: member.squad_id, memberId: member.id } }) })
-  }
-  for (const task of tasks.data ?? []) {
-    commands.push({ group: 'Tasks', name: `#${task.number} ${task.title}`, hint: task.status.replace('_', ' '), run: () => void navigate({ to: '/squads/$squadId/tasks/$number', params: { squadId: task.squad_id, number: String(task.number) } }) })
-  }
   for (const squad of squads.data ?? []) {
     if (squad.id !== squadId) commands.push({ group: 'Squads', name: squad.name, run: () => void navigate({ to: '/squads/$squadId/board', params: { squadId: squad.id } }) })
   }
@@ -70,6 +64,12 @@ function useCommands(): Command[] {
     { group: 'Look', name: 'Follow the system theme', run: () => setTheme('system') },
     { group: 'Account', name: 'Sign out', run: () => void leave() },
   )
+  for (const member of members.data ?? []) {
+    commands.push({ group: 'Agents', name: member.name, hint: member.role, run: () => void navigate({ to: '/squads/$squadId/agents/$memberId', params: { squadId: member.squad_id, memberId: member.id } }) })
+  }
+  for (const task of tasks.data ?? []) {
+    commands.push({ group: 'Tasks', name: `#${task.number} ${task.title}`, hint: task.status.replace('_', ' '), run: () => void navigate({ to: '/squads/$squadId/tasks/$number', params: { squadId: task.squad_id, number: String(task.number) } }) })
+  }
   return commands
 }
 

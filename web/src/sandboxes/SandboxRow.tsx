@@ -6,7 +6,7 @@ import { samplesQuery } from '@/api/sandboxes'
 import type { Member, Sandbox, Task } from '@/api/types'
 import { useMay } from '@/app/may'
 import { SANDBOX_WORDS } from '@/board/steps'
-import { bytes, usd } from '@/format/number'
+import { bytes, count, usd } from '@/format/number'
 import { span } from '@/format/time'
 import { Avatar } from '@/ui/Avatar'
 import { Badge, type Tone } from '@/ui/Badge'
@@ -37,7 +37,7 @@ export function SandboxRow({ sandbox, member, task, foreign }: { sandbox: Sandbo
           {task && <Link to="/squads/$squadId/tasks/$number" params={{ squadId: task.squad_id, number: String(task.number) }} className="truncate font-normal text-muted hover:underline">#{task.number} {task.title}</Link>}
         </p>
         <p className="truncate text-xs text-faint">
-          <span className="font-mono">{sandbox.e2b_id || sandbox.id.slice(-8)}</span> · {sandbox.provider}/{sandbox.template} · {sandbox.cpu} CPU, {bytes(sandbox.memory_mb * 1024 * 1024)} · made in {span(sandbox.create_ms)} · {sandbox.command_count} commands
+          <span className="font-mono">{sandbox.e2b_id || sandbox.id.slice(-8)}</span> · {sandbox.provider}/{sandbox.template} · {sandbox.cpu} CPU, {bytes(sandbox.memory_mb * 1024 * 1024)} · {sandbox.create_ms > 0 && `made in ${span(sandbox.create_ms)} · `}{count(sandbox.command_count, 'command')}
         </p>
         {sandbox.error && <p className="text-xs break-words text-danger">{sandbox.error}</p>}
       </div>

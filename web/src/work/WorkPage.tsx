@@ -66,7 +66,7 @@ export function WorkPage() {
         about={execution && <span className="font-mono text-xs">{livenessWords(execution)}</span>}
       >
         {rows.length > 0 && (
-          <div className="w-64 max-sm:w-[52vw]"><Select aria-label="Which work to show" value={execution?.id} onChange={(event) => search({ execution: event.target.value })}>
+          <div className="w-64 max-sm:min-w-0 max-sm:flex-1"><Select aria-label="Which work to show" value={execution?.id} onChange={(event) => search({ execution: event.target.value })}>
             {rows.map((row) => <option key={row.id} value={row.id}>{nameOf(row.task_id)}{row.attempt > 1 ? `, attempt ${row.attempt}` : ''} ({row.status})</option>)}
           </Select></div>
         )}

@@ -1,0 +1,50 @@
+// How smooth a page is: the time between its frames, and what held its main thread.
+
+/** Measures while something is done with the page, and answers figures in milliseconds. */
+export async function frames(page, act) {
+  await page.evaluate(() => {
+    const seen = { gaps: [], long: [], on: true }
+    globalThis.frames = seen
+    seen.observer = new PerformanceObserver((list) => seen.long.push(...list.getEntries().map((entry) => entry.duration)))
+    seen.observer.observe({ type: 'longtask' })
+    let last
+    const step = (now) => {
+      if (last !== undefined) seen.gaps.push(now - last)
+      last = now
+      if (seen.on) requestAnimationFrame(step)
+    }
+    requestAnimationFrame(step)
+  })
+  await act()
+  const { gaps, long } = await page.evaluate(() => {
+    const { gaps, long, observer } = globalThis.frames
+    globalThis.frames.on = false
+    observer.disconnect()
+    return { gaps, long }
+  })
+  const sorted = gaps.toSorted((a, b) => a - b)
+  const at = (share) => Math.round(sorted[Math.floor(sorted.length * share)] * 10) / 10
+  return { frames: gaps.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), worst: Math.round(sorted.at(-1)), 'tasks over 50 ms': long.length, 'longest task': Math.round(Math.max(0, ...long)) }
+}
+
+/** Turns the wheel over a place, as a hand does, for so long. */
+export async function scroll(page, { x, y }, ms) {
+  await page.mouse.move(x, y)
+  const end = Date.now() + ms
+  for (let down = true; Date.now() < end; down = !down) {
+    for (let n = 0; n < 30 && Date.now() < end; n++) await page.mouse.wheel(0, down ? 160 : -160)
+  }
+}
+
+/** Carries a card around over the board for so long, and puts it back. */
+export async function carry(page, card, { width, height }, ms) {
+  const box = await card.boundingBox()
+  await page.mouse.move(box.x + 40, box.y + 12)
+  await page.mouse.down()
+  const end = Date.now() + ms
+  while (Date.now() < end) {
+    for (const [x, y] of [[width * 0.85, height * 0.7], [width * 0.3, height * 0.4]]) await page.mouse.move(x, y, { steps: 40 })
+  }
+  await page.keyboard.press('Escape')
+  await page.mouse.up()
+}
