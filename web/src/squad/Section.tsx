@@ -5,7 +5,7 @@ export function Section({ title, about, action, children }: { title: string; abo
   return (
     <section className="mx-auto max-w-4xl p-4 sm:p-6">
       <div className="mb-4 flex flex-wrap items-end gap-3">
-        <div className="min-w-0 flex-1">
+        <div className="min-w-0 flex-1 max-sm:basis-full">
           <h2 className="text-base font-semibold">{title}</h2>
           <p className="text-sm text-pretty text-muted">{about}</p>
         </div>

@@ -21,7 +21,7 @@ export function TabBar({ tabs, label }: { tabs: Tab[]; label: string }) {
         <Radix.Trigger
           key={tab.value}
           value={tab.value}
-          className="-mb-px flex h-10 items-center gap-1.5 border-b-2 border-transparent px-2 text-sm font-medium whitespace-nowrap text-muted transition-colors hover:text-ink data-[state=active]:border-accent data-[state=active]:text-ink [&_svg]:size-4"
+          className="-mb-px flex h-10 items-center gap-1.5 border-b-2 border-transparent px-2 text-sm font-medium whitespace-nowrap text-muted transition-colors hover:text-ink focus-visible:-outline-offset-2 data-[state=active]:border-accent data-[state=active]:text-ink [&_svg]:size-4"
         >
           {tab.icon}
           {tab.label}
