@@ -30,22 +30,22 @@ func (r *Runner) secure(ctx context.Context, in cleanupInput) (time.Duration, er
 		return keep, nil // everything is in the base branch
 	}
 	if _, err := r.cfg.Sandboxes.Resume(ctx, squad.System(), row.ID); err != nil {
-		return keep, r.unlessLost(ctx, row.ID, err)
+		return keep, r.unlessLost(ctx, e, err)
 	}
 	if err := r.stopTurn(ctx, e); err != nil {
-		return keep, r.unlessLost(ctx, row.ID, err)
+		return keep, r.unlessLost(ctx, e, err)
 	}
 	p := place{SandboxID: row.ID, Dir: s.dir(), Branch: git.TaskBranch(s.task.Number), Base: s.base(), BaseSHA: e.BaseSHA}
 	c, row, err := r.checkout(ctx, s, p)
 	if err != nil {
-		return keep, r.unlessLost(ctx, p.SandboxID, err)
+		return keep, r.unlessLost(ctx, e, err)
 	}
 	exists, err := c.Exists(ctx)
 	if err != nil || !exists {
-		return keep, r.unlessLost(ctx, p.SandboxID, err)
+		return keep, r.unlessLost(ctx, e, err)
 	}
 	err = r.keepWork(ctx, s, p, c, row, max(e.Turn, 1))
-	return keep, r.unlessLost(ctx, p.SandboxID, err)
+	return keep, r.unlessLost(ctx, e, err)
 }
 
 // securingKey notes that the work of an ended execution is being stored.
@@ -104,12 +104,14 @@ func (r *Runner) keepWork(ctx context.Context, s scene, p place, c *git.Checkout
 	})
 }
 
-// unlessLost forgives an error of a sandbox that turned out to be gone.
-func (r *Runner) unlessLost(ctx context.Context, sandboxID string, err error) error {
+// unlessLost forgives an error of a sandbox that turned out to be gone, or that the
+// next attempt took over meanwhile: the gateway then refuses the checkpoint of the one
+// before, whose work stands in the sandbox.
+func (r *Runner) unlessLost(ctx context.Context, e squad.Execution, err error) error {
 	if err == nil || errors.Is(err, errSandboxLost) {
 		return nil
 	}
-	if row, readErr := r.cfg.Store.Sandbox(ctx, sandboxID); readErr == nil && row.Status.Final() {
+	if row, readErr := r.cfg.Store.Sandbox(ctx, e.SandboxID); readErr == nil && (row.Status.Final() || row.ExecutionID != e.ID) {
 		return nil
 	}
 	return err
