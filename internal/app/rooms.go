@@ -63,6 +63,9 @@ func (a *App) buildForges(ctx context.Context) error {
 		}
 	}
 	r.credentials = forge.NewCredentials(a.store, r.vault, env)
+	if n, err := r.credentials.Reseal(ctx); n > 0 || err != nil {
+		a.log.WarnContext(ctx, "credentials were sealed anew with the first key of the key file", "credentials", n, "error", err)
+	}
 	r.git = git.New(git.Config{AllowFile: true, Log: a.log})
 	r.forges = forge.NewService(forge.Config{
 		Store: a.store, Credentials: r.credentials, Git: r.git, Dir: a.cfg.ReposDir(), PublicURL: first(a.cfg.PublicURL, a.url), Log: a.log,

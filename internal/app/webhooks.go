@@ -14,7 +14,7 @@ import (
 func (a *App) buildWebhooks(context.Context) error {
 	hooks := a.rooms.forges.Webhooks()
 	hooks.OnIssue = a.taskOfIssue
-	hooks.OnPush = func(context.Context, squad.Repository, string) { a.rooms.work.gateway.Look() }
+	hooks.OnPush = func(_ context.Context, repo squad.Repository, _ string) { a.rooms.work.gateway.Moved(repo.ID) }
 	a.rooms.ports.Webhooks = hooks
 	return nil
 }

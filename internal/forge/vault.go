@@ -42,13 +42,20 @@ const sealedVersion = 1
 // refuses a file that others may read.
 func OpenVault(path string) (*Vault, error) {
 	v := &Vault{path: path}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return v, v.Rotate()
-	case err != nil:
+	}
+	var err error
+	v.keys, err = readKeys(path)
+	return v, err
+}
+
+func readKeys(path string) (keys []vaultKey, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
 		return nil, fmt.Errorf("stat key file: %w", err)
-	case info.Mode().Perm()&0o077 != 0:
+	}
+	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("key file %s is readable by others (mode %04o): run chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	text, err := os.ReadFile(path)
@@ -63,12 +70,12 @@ func OpenVault(path string) (*Vault, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key file %s: %w", path, err)
 		}
-		v.keys = append(v.keys, key)
+		keys = append(keys, key)
 	}
-	if len(v.keys) == 0 {
+	if len(keys) == 0 {
 		return nil, fmt.Errorf("key file %s holds no key: restore it from a backup, or remove it to begin anew (sealed credentials are lost then)", path)
 	}
-	return v, nil
+	return keys, nil
 }
 
 // Rotate puts a new key in front of the file. Values sealed before still open;
@@ -134,12 +141,26 @@ func (v *Vault) Current(sealed []byte) bool {
 	return len(sealed) >= 5 && bytes.Equal(sealed[1:5], v.keys[0].id[:])
 }
 
+// key finds the key of a sealed value. One that another node seals with already is in
+// the file by then.
 func (v *Vault) key(id []byte) (vaultKey, bool) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	for _, k := range v.keys {
-		if bytes.Equal(k.id[:], id) {
-			return k, true
+	for _, again := range []bool{false, true} {
+		if again {
+			keys, err := readKeys(v.path)
+			if err != nil {
+				break
+			}
+			v.mu.Lock()
+			v.keys = keys
+			v.mu.Unlock()
+		}
+		v.mu.RLock()
+		keys := v.keys
+		v.mu.RUnlock()
+		for _, k := range keys {
+			if bytes.Equal(k.id[:], id) {
+				return k, true
+			}
 		}
 	}
 	return vaultKey{}, false

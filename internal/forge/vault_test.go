@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	squad "agentsquad"
 	"agentsquad/internal/forge"
+	"agentsquad/internal/store"
 )
 
 func openVault(t *testing.T, path string) *forge.Vault {
@@ -65,6 +67,53 @@ func TestVault_RotationKeepsOldValuesReadable(t *testing.T) {
 		if _, err := again.Open("a", sealed); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A new line at the head of the key file is the new key: at the next start everything
+// is sealed with it, another node that runs on still reads, and the old line may go.
+func TestCredentials_ResealRetiresTheOldKey(t *testing.T) {
+	t.Parallel()
+	ctx, path, db := t.Context(), filepath.Join(t.TempDir(), "key"), emptyStore(t)
+	running := openVault(t, path)
+	cred := squad.Credential{Name: "forge", Kind: squad.CredentialToken, Provider: "gitea"}
+	if err := db.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.CreateCredential(ctx, &cred); err != nil {
+			return err
+		}
+		sealed, err := running.Seal(cred.ID, []byte("hunter2"))
+		if err != nil {
+			return err
+		}
+		return tx.SetSealedCredential(ctx, cred.ID, sealed)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := strings.Repeat("5e", 32) + "\n"
+	if err := os.WriteFile(path, append([]byte(fresh), old...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if n, err := forge.NewCredentials(db, openVault(t, path), nil).Reseal(ctx); n != want || err != nil {
+			t.Errorf("%d sealed again, want %d: %v", n, want, err)
+		}
+	}
+	sealed, err := db.SealedCredential(ctx, cred.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret, err := running.Open(cred.ID, sealed); err != nil || string(secret) != "hunter2" {
+		t.Errorf("a node that runs on: %q, %v", secret, err)
+	}
+	if err := os.WriteFile(path, []byte(fresh), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if secret, err := openVault(t, path).Open(cred.ID, sealed); err != nil || string(secret) != "hunter2" {
+		t.Errorf("without the old key: %q, %v", secret, err)
 	}
 }
 

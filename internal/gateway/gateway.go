@@ -71,8 +71,10 @@ type Gateway struct {
 	egress egressBooks
 	tokens memberTokens
 
-	look  chan struct{} // the radar has something to look at
-	slots chan struct{} // holds one token per transfer
+	look chan struct{} // the radar has something to look at
+
+	followed sync.Map      // repository to when the radar last asked upstream
+	slots    chan struct{} // holds one token per transfer
 
 	mu      sync.Mutex
 	pending map[string]*pendingPush // by mirror folder and branch

@@ -90,8 +90,21 @@ func TestRadar_TellsWhatClashesAndWhenItIsOver(t *testing.T) {
 	gittest.Git(t, dir, "reset", "-q", "--hard", "main")
 	gittest.Commit(t, dir, "other.md", "# their shop\n", "docs: elsewhere")
 	gittest.Git(t, dir, "push", "-q", m.Dir(), "HEAD:refs/squad/checkpoints/"+other.execution.ID+"/2")
+	must(t, k.g.ScanConflicts(ctx))
+	if n := len(k.events(t, squad.EventConflictCleared)); n != 1 {
+		t.Errorf("%d events of the end", n)
+	}
+	// The base moves on and touches the same.
+	gittest.Git(t, dir, "checkout", "-q", "-B", "base", "origin/main")
+	gittest.Commit(t, dir, "README.md", "# everybody's shop\n", "docs: all")
+	gittest.Git(t, dir, "push", "-q", k.bare, "HEAD:main")
+	k.g.Moved(k.repo.ID)
+	must(t, k.g.ScanConflicts(ctx))
+	if list, err = k.g.Conflicts(ctx, k.repo.ID); err != nil || len(list) != 1 || list[0].TaskID != k.task.ID || list[0].OtherTaskID != "" {
+		t.Errorf("with the base: %+v, %v", list, err)
+	}
 	must(t, k.store.Tx(ctx, func(tx *store.Tx) error {
-		task, err := tx.Task(ctx, other.task.ID)
+		task, err := tx.Task(ctx, k.task.ID)
 		if err != nil {
 			return err
 		}
@@ -99,7 +112,7 @@ func TestRadar_TellsWhatClashesAndWhenItIsOver(t *testing.T) {
 		return tx.UpdateTask(ctx, &task)
 	}))
 	must(t, k.g.ScanConflicts(ctx))
-	if n := len(k.events(t, squad.EventConflictCleared)); n != 1 {
-		t.Errorf("%d events of the end", n)
+	if began, ended := len(k.events(t, squad.EventConflictDetected)), len(k.events(t, squad.EventConflictCleared)); began != 2 || ended != 2 {
+		t.Errorf("%d began, %d ended", began, ended)
 	}
 }

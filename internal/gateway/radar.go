@@ -73,7 +73,8 @@ func (g *Gateway) heads(ctx context.Context, dir string, tasks []squad.Task) ([]
 			byRef["refs/squad/checkpoints/"+t.ExecutionID] = t.ID
 		}
 	}
-	out, err := g.runner.Line(ctx, dir, "for-each-ref", "--sort=-committerdate", "--format=%(objectname) %(refname)", "refs/heads/task-*", "refs/squad/checkpoints/")
+	// Of checkpoints of one second the last number is the newest.
+	out, err := g.runner.Line(ctx, dir, "for-each-ref", "--sort=-version:refname", "--sort=-committerdate", "--format=%(objectname) %(refname)", "refs/heads/task-*", "refs/squad/checkpoints/")
 	if err != nil {
 		return nil, fmt.Errorf("read heads: %w", err)
 	}
@@ -126,6 +127,33 @@ func (g *Gateway) ScanConflicts(ctx context.Context) error {
 	return nil
 }
 
+// How often the radar asks upstream whether the base moved, and how long it waits for
+// the answer.
+const (
+	followEvery = time.Minute
+	followWait  = 10 * time.Second
+)
+
+// follow brings the mirror up to date for the radar: where nobody clones, nobody else
+// would notice that the base moved.
+func (g *Gateway) follow(ctx context.Context, repo squad.Repository, m *git.Mirror) {
+	if last, ok := g.followed.Load(repo.ID); m.Local() || ok && time.Since(last.(time.Time)) < followEvery {
+		return
+	}
+	g.followed.Store(repo.ID, time.Now())
+	ctx, cancel := context.WithTimeout(ctx, followWait)
+	defer cancel()
+	if err := m.Fetch(ctx, nil); err != nil {
+		g.cfg.Log.DebugContext(ctx, "the radar looks at an older copy", "repository_id", repo.ID, "error", err)
+	}
+}
+
+// Moved is told that something was pushed to a repository upstream.
+func (g *Gateway) Moved(repositoryID string) {
+	g.followed.Delete(repositoryID)
+	g.Look()
+}
+
 func (g *Gateway) scanOne(ctx context.Context, repo squad.Repository) error {
 	mirror, err := g.Mirror(repo)
 	if err != nil || !mirror.Exists() {
@@ -134,6 +162,9 @@ func (g *Gateway) scanOne(ctx context.Context, repo squad.Repository) error {
 	tasks, err := g.activeTasks(ctx, repo.ID)
 	if err != nil {
 		return err
+	}
+	if len(tasks) > 0 {
+		g.follow(ctx, repo, mirror)
 	}
 	now, err := g.conflicts(ctx, repo, mirror, tasks)
 	if err != nil {
