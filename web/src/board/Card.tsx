@@ -60,7 +60,7 @@ export const Card = memo(function Card(props: CardProps) {
         <div className="mt-2.5 rounded-md bg-sunken px-2 pt-1.5 pb-2">
           <p className="mb-1.5 flex gap-1.5 text-2xs text-muted" title={livenessWords(execution)}>
             <span className="font-medium text-ink">{stepName(execution)}{execution.percent ? ` ${execution.percent}%` : ''}</span>
-            <span className={cx('min-w-0 truncate', execution.liveness?.state === 'command' && 'font-mono')}>{doing(execution)}</span>
+            <span className={cx('min-w-0', execution.status === 'queued' ? 'line-clamp-2' : 'truncate', execution.liveness?.state === 'command' && 'font-mono')}>{doing(execution)}</span>
           </p>
           <StepBar execution={execution} />
         </div>
