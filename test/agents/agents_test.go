@@ -52,7 +52,8 @@ var scripts = map[string][]step{
 
 // Each agent works on a task until its server dies with kill -9 in the middle of a
 // command, is joined again, delivers, takes a remark in a second turn, uses the
-// squad's tools, and is cancelled in its last task.
+// squad's tools, goes on after its command was cancelled, and is itself cancelled in
+// its last task.
 func TestAgents_TaskBecomesPullRequest(t *testing.T) {
 	t.Parallel()
 	for _, a := range real {
@@ -77,6 +78,7 @@ func TestAgents_TaskBecomesPullRequest(t *testing.T) {
 			c.checkBooks(k, m, a.model)
 			c.secondTurn(k, m, a.mute)
 			c.useTools(a.preset, ada)
+			c.cancelCommand(c.member("Fay", squad.NewMember{LLMModel: a.model, Config: config}))
 			c.cancel(c.member("Cy", squad.NewMember{LLMModel: a.model, Config: config}))
 			if t.Failed() {
 				c.story(k)
@@ -129,6 +131,24 @@ func (c crew) useTools(preset string, ada squad.Member) {
 	}
 	c.story(k)
 	c.t.Errorf("%s did not reach the squad's tools: %+v", preset, list)
+}
+
+// cancelCommand ends only what an agent runs: it goes on, and delivers.
+func (c crew) cancelCommand(fay squad.Member) {
+	c.t.Helper()
+	k := c.run("Do not wait (script=edit)", fay)
+	c.atGate(k)
+	c.until(k, "a command in its liveness", func(squad.Task) bool { return c.execution(k).Liveness.State == "command" })
+	house.Must(c.t, c.CancelCommand(c.t.Context(), c.execution(k).ID))
+	c.until(k, "review", inReview)
+	if said := texts(c.events(k, squad.EventMessage)); !strings.Contains(said, "I wrote hello.txt") {
+		c.t.Errorf("the agent did not go on: %q", said)
+	}
+	for _, call := range calls(c.events(k, squad.EventToolCall)) {
+		if strings.Contains(call.Output, "through the gate") {
+			c.t.Errorf("the command went on: %+v", call)
+		}
+	}
 }
 
 // cancel stops an agent in the middle of a command; nothing that it started stays.
