@@ -59,6 +59,7 @@ func TestNodes_AnotherNodeGoesOnWhenOneIsKilled(t *testing.T) {
 	c.runToQuestion()
 	c.answer()
 	victim, survivor := c.pickVictim()
+	waits := c.runDependent(victim)
 	t.Logf("killing %s", victim.name)
 	victim.PowerCut()
 	c.await(survivor, 90*time.Second, "come to review", func(k squad.Task) bool { return k.Status == squad.TaskInReview })
@@ -66,7 +67,38 @@ func TestNodes_AnotherNodeGoesOnWhenOneIsKilled(t *testing.T) {
 		c.check(survivor, victim, w)
 	}
 	c.checkEvents(survivor, seen[survivor])
+	c.release(survivor, waits)
 	c.endAll(survivor)
+}
+
+// runDependent runs a task that waits for another, on the node that will be lost.
+func (c *cluster) runDependent(s *server) squad.Task {
+	c.t.Helper()
+	w := c.crews[0]
+	k, err := s.CreateTask(c.t.Context(), squad.NewTask{
+		SquadID: w.squad.ID, RepositoryID: w.repo.ID, AssigneeID: w.member.ID, Title: "Wait", DependsOn: []string{w.tasks[0].ID}, Run: true,
+	})
+	house.Must(c.t, err)
+	return k
+}
+
+// release merges what a task waits for, and wants it to begin by itself.
+func (c *cluster) release(s *server, k squad.Task) {
+	c.t.Helper()
+	ctx, w := c.t.Context(), c.crews[0]
+	e, err := s.Execution(ctx, k.ExecutionID)
+	house.Must(c.t, err)
+	if want := fmt.Sprintf("waits for #%d %s", w.tasks[0].Number, w.tasks[0].Title); e.Status != squad.ExecutionQueued || e.Liveness.Detail != want {
+		c.t.Errorf("the dependent one is %s and %q, want %q", e.Status, e.Liveness.Detail, want)
+	}
+	_, err = s.MergeTask(ctx, w.tasks[0].ID, squad.MergeOptions{})
+	house.Must(c.t, err)
+	for deadline := time.Now().Add(60 * time.Second); e.Status != squad.ExecutionWaiting; time.Sleep(100 * time.Millisecond) {
+		if e, err = s.Execution(ctx, k.ExecutionID); err != nil || e.Status.Final() || time.Now().After(deadline) {
+			c.t.Fatalf("the dependent one is %s: %s %v", e.Status, e.Error, err)
+		}
+	}
+	w.tasks = append(w.tasks, k)
 }
 
 func newCluster(t *testing.T) *cluster {
