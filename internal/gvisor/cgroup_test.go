@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsquad/internal/gvisor"
 )
@@ -96,5 +97,36 @@ func TestCgroup_SandboxIsInside(t *testing.T) {
 	stats, err := s.Stats(t.Context())
 	if err != nil || stats.MemoryBytes == 0 || stats.Processes == 0 || stats.CPU == 0 {
 		t.Errorf("stats %+v, %v", stats, err)
+	}
+}
+
+// Servers that were killed and whose data is gone leave cgroups without a process. Ours,
+// those in use and those just made stay.
+func TestPruneOthers_OldAndEmptyOnly(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := func(age time.Duration, parts ...string) string {
+		d := filepath.Join(append([]string{root}, parts...)...)
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(d, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	var stay, gone []string
+	gone = append(gone, dir(time.Hour, "squad-dead", "box1"), dir(time.Hour, "squad-dead"))
+	stay = append(stay, dir(time.Hour, "squad-live", "used", "process"), dir(0, "squad-live", "young"), dir(time.Hour, "squad-own", "box"), dir(time.Hour, "someone", "box"))
+	gvisor.PruneOthers("squad", filepath.Join(root, "squad-own"))
+	for _, d := range stay {
+		if _, err := os.Stat(d); err != nil {
+			t.Errorf("%s is gone", d)
+		}
+	}
+	for _, d := range gone {
+		if _, err := os.Stat(d); err == nil {
+			t.Errorf("%s is still there", d)
+		}
 	}
 }

@@ -138,8 +138,13 @@ func (c *cgroups) strays(known func(id string) bool) []string {
 	return dirs
 }
 
-// pruneOthers removes empty parents that runtimes left whose data folder is gone.
-// Only on version 1, where one that is in use again is simply made again.
+// abandoned is how old an empty cgroup of another runtime is that nobody is about to
+// use.
+const abandoned = 10 * time.Minute
+
+// pruneOthers removes what runtimes left whose data folder is gone: cgroups of
+// sandboxes without a process, and their parents. Only on version 1, where one that is
+// in use again is simply made again.
 func (c *cgroups) pruneOthers(prefix string) {
 	if c.v2 {
 		return
@@ -147,9 +152,16 @@ func (c *cgroups) pruneOthers(prefix string) {
 	for _, parent := range c.parents {
 		others, _ := filepath.Glob(filepath.Join(filepath.Dir(parent), prefix+"-*"))
 		for _, other := range others {
-			if other != parent {
-				_ = unix.Rmdir(other) // refused while anything is in it
+			if other == parent {
+				continue
 			}
+			boxes, _ := os.ReadDir(other)
+			for _, box := range boxes {
+				if info, err := box.Info(); err == nil && box.IsDir() && time.Since(info.ModTime()) > abandoned {
+					_ = unix.Rmdir(filepath.Join(other, box.Name())) // refused while a process is in it
+				}
+			}
+			_ = unix.Rmdir(other)
 		}
 	}
 }

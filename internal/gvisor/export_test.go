@@ -8,5 +8,10 @@ func CgroupsIn(proc, name, id string, l Limits) (dirs, missing []string, err err
 	return dirs, c.missing, err
 }
 
+// PruneOthers removes what others left beside a runtime whose cgroups are below these.
+func PruneOthers(prefix, parent string) {
+	(&cgroups{parents: map[string]string{"memory": parent}}).pruneOthers(prefix)
+}
+
 // Program is what the runtime starts as runsc.
 func (r *Runtime) Program() string { return r.runsc.program }
