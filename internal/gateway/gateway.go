@@ -198,6 +198,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (g *Gateway) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(50*time.Millisecond, min(g.cfg.RetryPending, 15*time.Second)))
 	defer tick.Stop()
+	defer g.cfg.Mirrors.EndFetches() // no git works in the data folder of a server that has ended
 	var done sync.WaitGroup
 	defer done.Wait()
 	done.Go(func() { g.maintain(ctx) })

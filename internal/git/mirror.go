@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,6 +91,23 @@ func (s *Mirrors) Open(src Source) (*Mirror, error) {
 	return m, nil
 }
 
+// EndFetches ends the fetches that run, and returns when none of them works on a
+// mirror any more: what asked for them has ended.
+func (s *Mirrors) EndFetches() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.all))
+	s.mu.Unlock()
+	for _, m := range all {
+		m.mu.Lock()
+		f := m.flight
+		m.mu.Unlock()
+		if f != nil {
+			f.cancel()
+			<-f.done
+		}
+	}
+}
+
 // Mirror is the bare copy of one repository.
 type Mirror struct {
 	keeper *Mirrors
@@ -109,8 +128,9 @@ type Mirror struct {
 }
 
 type flight struct {
-	done chan struct{}
-	err  error
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
 }
 
 // Dir is the folder of the bare repository; it exists after the first Fetch.
@@ -161,11 +181,12 @@ func (m *Mirror) Fetch(ctx context.Context, progress func(Progress)) error {
 	}
 	f := m.flight
 	if f == nil {
-		f = &flight{done: make(chan struct{})}
-		m.flight = f
 		// The fetch serves others too, so it does not end with this caller; the
-		// timeout ends it.
-		go m.fly(context.WithoutCancel(ctx), f, progress)
+		// timeout ends it, and [Mirrors.EndFetches].
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.keeper.cfg.FetchTimeout)
+		f = &flight{cancel: cancel, done: make(chan struct{})}
+		m.flight = f
+		go m.fly(c, f, progress)
 	}
 	m.mu.Unlock()
 	select {
@@ -183,8 +204,7 @@ func (m *Mirror) Exists() bool {
 }
 
 func (m *Mirror) fly(ctx context.Context, f *flight, progress func(Progress)) {
-	ctx, cancel := context.WithTimeout(ctx, m.keeper.cfg.FetchTimeout)
-	defer cancel()
+	defer f.cancel()
 	m.refs.Lock()
 	f.err = m.update(ctx, progress)
 	m.refs.Unlock()
