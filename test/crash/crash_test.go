@@ -148,7 +148,7 @@ func (s *server) check(ctx context.Context, repo squad.Repository, tasks []squad
 			s.t.Fatalf("event %d follows %d", e.Seq, want-1)
 		}
 	}
-	if want != last {
+	if want < last { // more may have come meanwhile
 		s.t.Errorf("%d events, the last is %d", want, last)
 	}
 }
