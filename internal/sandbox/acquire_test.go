@@ -173,6 +173,39 @@ func TestAcquire_HangIsCutByTheCallerAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// After a restart the sweep may end a half-made row at the moment in which the step that
+// began it goes on: that is no failure, there is another.
+func TestAcquire_RowThatTheSweepEndedIsReplaced(t *testing.T) {
+	t.Parallel()
+	h := build(t, e2btest.Options{}, nil)
+	var swept atomic.Bool
+	h.provider.Fail(func(r *http.Request) *e2btest.Fault {
+		if r.Method != http.MethodPost || swept.Swap(true) {
+			return nil
+		}
+		err := h.store.Tx(t.Context(), func(tx *store.Tx) error {
+			made, err := tx.Sandboxes(t.Context(), store.SandboxFilter{Statuses: []squad.SandboxStatus{squad.SandboxCreated}})
+			if err != nil || len(made) != 1 {
+				t.Errorf("half made: %v, %v", made, err)
+				return err
+			}
+			made[0].Status, made[0].Error = squad.SandboxError, "its making was interrupted"
+			return tx.UpdateSandbox(t.Context(), &made[0])
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	row, err := h.service.Acquire(bounded(t), h.request(h.execution()))
+	if err != nil || h.row(row.ID).Status != squad.SandboxRunning {
+		t.Errorf("%+v, %v", row, err)
+	}
+	if left := h.provider.Running(); len(left) != 1 || left[0] != row.E2BID {
+		t.Errorf("at the provider: %v", left)
+	}
+}
+
 func TestBreaker_LeavesAFailingProviderAlone(t *testing.T) {
 	t.Parallel()
 	h := build(t, e2btest.Options{}, nil)

@@ -20,6 +20,9 @@ const (
 	LabelNode      = "squad_node"
 )
 
+// interrupted is what ended a row whose maker is gone.
+const interrupted = "its making was interrupted"
+
 // ready makes what choose found usable: makes it where it is not made, wakes it
 // where it sleeps, and sees that it lives. ErrGone says that it was gone.
 func (s *Service) ready(ctx context.Context, p *provider, row squad.Sandbox, req AcquireRequest, fresh bool) (squad.Sandbox, error) {
@@ -52,6 +55,9 @@ func (s *Service) make(ctx context.Context, p *provider, row squad.Sandbox, req 
 		return row, s.unmade(ctx, row, translate(err, p.name, "create sandbox"))
 	}
 	row, err = s.change(ctx, row.ID, squad.EventSandboxCreated, func(tx *store.Tx, r *squad.Sandbox) error {
+		if r.Error == interrupted { // the sweep of a start looked just before we went on with it
+			return ErrGone
+		}
 		if r.Status != squad.SandboxCreated {
 			return squad.Errorf(squad.CodeConflict, "sandbox %s was ended while it was made", r.ID)
 		}

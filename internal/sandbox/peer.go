@@ -58,7 +58,7 @@ func (s *Service) readyThere(ctx context.Context, p *provider, row squad.Sandbox
 		return s.ready(ctx, p, row, req, source == fromNew)
 	}
 	if row.Status == squad.SandboxCreated {
-		return row, errors.Join(ErrGone, s.fail(ctx, row.ID, "its making was interrupted"))
+		return row, errors.Join(ErrGone, s.fail(ctx, row.ID, interrupted))
 	}
 	there, err := s.of(ctx, row)
 	if errors.Is(err, e2b.ErrSandboxGone) {

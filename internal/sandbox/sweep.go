@@ -222,7 +222,7 @@ func (w *sweep) unfinished(ctx context.Context, row squad.Sandbox) error {
 	if w.young(row.CreatedAt) || w.isMaking(row.ID) {
 		return nil
 	}
-	return w.lose(ctx, row.ID, "its making was interrupted", "unfinished")
+	return w.lose(ctx, row.ID, interrupted, "unfinished")
 }
 
 func (w *sweep) lose(ctx context.Context, id, cause, reason string) error {
