@@ -38,7 +38,11 @@ export async function scroll(page, { x, y }, ms) {
 
 /** Carries a card around over the board for so long, and puts it back. */
 export async function carry(page, card, { width, height }, ms) {
-  const box = await card.boundingBox()
+  let box = null // none for a moment in which the list is drawn anew
+  for (let n = 0; !box && n < 20; n++) {
+    await card.scrollIntoViewIfNeeded()
+    box = await card.boundingBox()
+  }
   await page.mouse.move(box.x + 40, box.y + 12)
   await page.mouse.down()
   const end = Date.now() + ms
