@@ -148,8 +148,10 @@ func (s *server) check(ctx context.Context, repo squad.Repository, tasks []squad
 			s.t.Fatalf("event %d follows %d", e.Seq, want-1)
 		}
 	}
-	if want < last { // more may have come meanwhile
-		s.t.Errorf("%d events, the last is %d", want, last)
+	after, err := s.LastSeq(ctx)
+	house.Must(s.t, err)
+	if want < last || want > after { // some may have come while we read
+		s.t.Errorf("%d events, the last was %d before and %d after", want, last, after)
 	}
 }
 
