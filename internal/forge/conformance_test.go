@@ -1,6 +1,7 @@
 package forge_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -271,4 +272,21 @@ func TestGitea_AnEmptyRepositoryIsRefusedWithTheRemedy(t *testing.T) {
 	repo := squad.Repository{Name: owner + "/empty", Forge: squad.ForgeGitea, URL: server.URL + "/" + owner + "/empty.git"}
 	s.repo = repo
 	wants(t, "prepare", s.as(server.Token).Prepare(t.Context(), &repo, ""), squad.CodeRule, "first commit")
+}
+
+func TestGitea_ARepositoryIsTakenRightAfterItsFirstPush(t *testing.T) {
+	t.Parallel()
+	s := giteaStand(t)
+	server := giteatest.Start(t)
+	owner, _, _ := strings.Cut(s.repo.Name, "/")
+	for i := range 5 { // Gitea's own mark of an empty repository is late now and then
+		name := fmt.Sprintf("fresh-%d", i)
+		server.Call(t, http.MethodPost, "/orgs/"+owner+"/repos", server.Token, map[string]any{"name": name, "default_branch": "main"}, nil)
+		repo := squad.Repository{Name: owner + "/" + name, Forge: squad.ForgeGitea, URL: server.URL + "/" + owner + "/" + name + ".git"}
+
+		run(t, s.work, "push", "-q", server.CloneURL(repo.Name, server.Token), "HEAD:refs/heads/main")
+		if err := s.as(server.Token).Prepare(t.Context(), &repo, ""); err != nil {
+			t.Fatalf("right after the first push: %v", err)
+		}
+	}
 }

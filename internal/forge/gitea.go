@@ -120,6 +120,13 @@ func (g *giteaForge) Info(ctx context.Context) (Info, error) {
 	info := Info{
 		FullName: r.FullName, CloneURL: r.CloneURL, DefaultBranch: r.DefaultBranch, Private: r.Private, Empty: r.Empty, RateRemaining: -1,
 	}
+	if info.Empty { // what Gitea keeps of a repository follows a first push by a moment; git itself does not
+		refs, resp, err := g.as(ctx).GetRepoRefs(g.owner, g.name, "heads")
+		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+			return Info{}, giteaError(resp, err, "read branches of "+g.owner+"/"+g.name)
+		}
+		info.Empty = len(refs) == 0
+	}
 	if r.Permissions != nil && !r.Permissions.Push {
 		info.Missing = append(info.Missing, "write access to "+r.FullName)
 	}

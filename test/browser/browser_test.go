@@ -2,13 +2,20 @@
 package browser
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"agentsquad/internal/forge/giteatest"
 )
+
+// flowLimit is far more than a flow takes on a busy machine: one that hangs is told
+// with what it had printed, and does not take the other packages' time.
+const flowLimit = 9 * time.Minute
 
 // TestFlows runs the flows in flows/ with Node. Each starts the binary that
 // SQUAD_BIN names, with real sandboxes, and Debian's Chromium.
@@ -40,7 +47,12 @@ func TestFlows(t *testing.T) {
 	for _, flow := range flows {
 		t.Run(filepath.Base(flow), func(t *testing.T) {
 			t.Parallel() // each has a server and a browser of its own
-			cmd := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=spec", flow)
+			ctx, cancel := context.WithTimeout(t.Context(), flowLimit)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, node, "--test", "--test-force-exit", "--test-reporter=spec", flow)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Node, its test process and the servers end together
+			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+			cmd.WaitDelay = 10 * time.Second
 			cmd.Env = append(os.Environ(), "CHROMIUM="+chromium)
 			if filepath.Base(flow) == "forge.test.mjs" {
 				gitea := giteatest.Start(t)
@@ -48,7 +60,7 @@ func TestFlows(t *testing.T) {
 			}
 			out, err := cmd.CombinedOutput()
 			if err != nil {
-				t.Fatalf("%s: %v\n%s", flow, err, out)
+				t.Fatalf("%s: %v (limit %s: %v)\n%s", flow, err, flowLimit, ctx.Err(), out)
 			}
 			t.Logf("%s", out)
 		})

@@ -9,6 +9,7 @@ import { Server } from './server.mjs'
 /** For what waits for sandboxes, agents or a restart. */
 export const LONG = { timeout: 120_000 }
 const REPORT_MS = 60_000
+const STAGE_MS = 300_000
 
 /** Asks until the answer is yes: for what the page tells before the server has it. */
 export async function until(words, ask, { timeout } = LONG) {
@@ -27,11 +28,10 @@ export function stage(ready, { env, skip } = {}) {
     if (skip) return
     [server, browser] = await Promise.all([Server.start(await env?.()), launch()])
     await ready({ server, browser })
-  })
+  }, { timeout: STAGE_MS })
   after(async () => {
-    await browser?.close()
-    await server?.close()
-  })
+    await Promise.all([browser?.close(), server?.close()])
+  }, { timeout: STAGE_MS })
 }
 
 /** A test whose failure is told with what a person needs to find its cause. */

@@ -43,22 +43,48 @@ function fill(remote, files) {
   rmSync(dir, { recursive: true, force: true })
 }
 
-/** A line to an address that lets so many bytes a second through, each way. */
-export async function slowLine(target, bytesPerSecond) {
-  const { hostname, port } = new URL(target)
-  const slow = () => new Transform({
-    highWaterMark: 16_384,
-    async transform(chunk, _encoding, done) {
-      await sleep((chunk.length / bytesPerSecond) * 1000)
-      done(null, chunk)
-    },
-  })
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname)
-    for (const socket of [near, far]) socket.on('error', () => { near.destroy(); far.destroy() })
-    near.pipe(slow()).pipe(far)
-    far.pipe(slow()).pipe(near)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return { url: `http://127.0.0.1:${server.address().port}`, close: () => server.close() }
+/** A line to an address that lets so many bytes a second through, each way, and can be made faster or slower. */
+export class SlowLine {
+  #server
+  #sockets = new Set()
+
+  constructor(bytesPerSecond) { this.bytesPerSecond = bytesPerSecond }
+
+  static async to(target, bytesPerSecond) {
+    const line = new SlowLine(bytesPerSecond)
+    const { hostname, port } = new URL(target)
+    line.#server = createServer((near) => line.#join(near, connect(Number(port), hostname))).listen(0, '127.0.0.1')
+    line.#server.unref() // a flow that failed on the way ends all the same
+    await once(line.#server, 'listening')
+    line.url = `http://127.0.0.1:${line.#server.address().port}`
+    return line
+  }
+
+  close() {
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #join(near, far) {
+    for (const socket of [near, far]) {
+      this.#sockets.add(socket)
+      socket.on('error', () => socket.destroy())
+      socket.on('close', () => {
+        this.#sockets.delete(socket)
+        for (const other of [near, far]) other.destroySoon()
+      })
+    }
+    near.pipe(this.#slow()).pipe(far)
+    far.pipe(this.#slow()).pipe(near)
+  }
+
+  #slow() {
+    return new Transform({
+      highWaterMark: 16_384,
+      transform: async (chunk, _encoding, done) => {
+        if (this.bytesPerSecond < Infinity) await sleep((chunk.length / this.bytesPerSecond) * 1000)
+        done(null, chunk)
+      },
+    })
+  }
 }

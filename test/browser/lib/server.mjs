@@ -8,6 +8,7 @@ import { join } from 'node:path'
 
 const START_MS = 90_000
 const STOP_MS = 60_000
+const ANSWER_MS = 120_000
 
 async function freePort() {
   const probe = createServer().listen(0, '127.0.0.1')
@@ -52,7 +53,7 @@ export class Server {
     const end = Date.now() + START_MS
     while (Date.now() < end) {
       if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}:\n${this.#log}`)
-      const ready = await fetch(`${this.url}/readyz`).then((answer) => answer.ok, () => false)
+      const ready = await fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(ANSWER_MS) }).then((answer) => answer.ok, () => false)
       if (ready && /signin\?code=\S+/.test(this.#log)) break
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
@@ -85,6 +86,7 @@ export class Server {
       method,
       headers: { Authorization: `Bearer ${this.token}`, ...(body && { 'Content-Type': 'application/json' }) },
       body: body && JSON.stringify(body),
+      signal: AbortSignal.timeout(ANSWER_MS),
     })
     const text = await answer.text()
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
