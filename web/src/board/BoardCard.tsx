@@ -4,13 +4,12 @@ import { memo, useMemo } from 'react'
 import { cx } from '@/ui/cx'
 import { Card, type CardProps } from './Card'
 
-interface Props extends CardProps { selected: boolean; selecting: boolean; onSelect: ((id: string) => void) | undefined; mark: 'above' | 'below' | undefined }
+interface Props extends CardProps { selected: boolean; selecting: boolean; onSelect: ((id: string) => void) | undefined; mark: 'above' | 'below' | undefined; carrying: boolean }
 
 /** A card that can be lifted: by its whole face with a pointer, by its grip with the keyboard. Without onSelect it is only read. */
-export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect, mark, ...card }: Props) {
+export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect, mark, carrying, ...card }: Props) {
   const { id, title } = card.task
   const drag = useDraggable({ id, disabled: !onSelect })
-  const drop = useDroppable({ id })
   const { setActivatorNodeRef, attributes } = drag
   const corner = useMemo(() => onSelect && (
     <>
@@ -30,11 +29,21 @@ export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect
   ), [selected, selecting, title, id, onSelect, setActivatorNodeRef, attributes])
   return (
     <div
-      ref={(node) => { drag.setNodeRef(node); drop.setNodeRef(node) }} {...drag.listeners} data-card={id}
+      ref={drag.setNodeRef} {...drag.listeners} data-card={id}
       className={cx('relative touch-manipulation', drag.isDragging && 'opacity-35')}
     >
+      {carrying && <Place id={id} />}
       {mark && <span aria-hidden className={cx('absolute inset-x-1 z-20 h-0.5 rounded-full bg-accent', mark === 'above' ? '-top-[5px]' : '-bottom-[5px]')} />}
       <div className={cx('rounded-lg', selected && 'ring-2 ring-accent')}><Card {...card} corner={corner} /></div>
     </div>
   )
 })
+
+/**
+ * Where another card can be put. It is there only while one is carried: each that comes
+ * or goes makes the board render all its cards, which a list that is scrolled cannot afford.
+ */
+function Place({ id }: { id: string }) {
+  const { setNodeRef } = useDroppable({ id })
+  return <span aria-hidden ref={setNodeRef} className="pointer-events-none absolute inset-0" />
+}

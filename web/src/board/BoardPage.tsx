@@ -55,7 +55,7 @@ export function BoardPage() {
           <div ref={scroller} className="flex min-h-0 flex-1 snap-x snap-mandatory gap-3 overflow-x-auto p-3 sm:snap-none sm:px-4">
             {!tasks ? <BoardSkeleton /> : COLUMNS.map(({ status, name }) => (
               <Column
-                key={status} status={status} name={name} tasks={columns[status]} cardOf={board.cardOf} selected={selected} onSelect={may ? toggle : undefined}
+                key={status} status={status} name={name} tasks={columns[status]} cardOf={board.cardOf} selected={selected} carrying={drag.lifted !== undefined} onSelect={may ? toggle : undefined}
                 onAdd={may && (status === 'backlog' || status === 'todo') ? setAdding : undefined}
                 landing={drag.landing?.status === status ? (drag.landing.card ?? 'here') : undefined}
               />

@@ -101,7 +101,7 @@ function Foot({ task, execution, member, sandbox, pull }: CardProps) {
   if (!member && !pull && !branch && !task.cost_usd && !execution) return null
   return (
     <div className="mt-2.5 flex items-center gap-2 text-xs text-muted">
-      {member && <Avatar id={member.id} name={member.name} pulse={pulseOf(execution)} />}
+      {member && <Avatar id={member.id} name={member.name} pulse={pulseOf(execution)} still />}
       {member && <span className={cx('truncate', branch || pull ? 'max-w-[45%] shrink-0' : 'min-w-0 flex-1')}>{member.name}</span>}
       {branch && <span className="flex min-w-0 flex-1 items-center gap-1 font-mono text-2xs text-faint" title={branch}><GitBranch aria-hidden className="size-3 shrink-0" /><span className="truncate">{branch}</span></span>}
       {!branch && <span className="flex-1" />}

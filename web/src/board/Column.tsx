@@ -1,5 +1,5 @@
 import { useDroppable } from '@dnd-kit/core'
-import { useVirtualizer } from '@tanstack/react-virtual'
+import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
 import { Plus } from 'lucide-react'
 import { memo, useRef } from 'react'
 import type { Task, TaskStatus } from '@/api/types'
@@ -20,6 +20,8 @@ interface Props {
   onAdd?: ((status: 'backlog' | 'todo') => void) | undefined
   /** The card at which a dragged one would land. */
   landing: { id: string; side: 'above' | 'below' } | 'here' | undefined
+  /** A card of the board is lifted. */
+  carrying: boolean
 }
 
 const EMPTY: Record<TaskStatus, string> = {
@@ -31,17 +33,31 @@ const EMPTY: Record<TaskStatus, string> = {
 }
 const TINTS: Record<TaskStatus, string> = { backlog: 'bg-faint', todo: 'bg-info', in_progress: 'bg-busy', in_review: 'bg-review', done: 'bg-live' }
 
+const CARD_PX = 112
+
+/**
+ * How high a card is, as the browser tells after it has laid out the page. To ask for it
+ * at once would make it lay out the page for each card that comes into view.
+ */
+const heightOf = (card: Element, seen: ResizeObserverEntry | undefined, list: Virtualizer<HTMLDivElement, Element>) => {
+  const height = seen?.borderBoxSize[0]?.blockSize
+  if (height !== undefined) return Math.round(height)
+  const at = list.indexFromElement(card)
+  return list.measurementsCache[at]?.size ?? CARD_PX
+}
+
 /** One column. Only the cards in view exist, so hundreds cost as much as a dozen. */
-export const Column = memo(function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd, landing }: Props) {
+export const Column = memo(function Column({ status, name, tasks, cardOf, selected, onSelect, onAdd, landing, carrying }: Props) {
   const scroller = useRef<HTMLDivElement>(null)
   const drop = useDroppable({ id: columnId(status) })
   const list = useVirtualizer({
     count: tasks.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => 112,
+    estimateSize: () => CARD_PX,
     getItemKey: (i) => tasks[i]?.id ?? i,
     gap: 8,
-    overscan: 6,
+    overscan: 4,
+    measureElement: heightOf,
     paddingStart: 2,
     paddingEnd: 12,
   })
@@ -65,7 +81,7 @@ export const Column = memo(function Column({ status, name, tasks, cardOf, select
             return (
               <div key={item.key} data-index={item.index} ref={list.measureElement} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${item.start}px)` }}>
                 <BoardCard
-                  {...cardOf(task)} selected={selected.has(task.id)} selecting={selected.size > 0} onSelect={onSelect}
+                  {...cardOf(task)} selected={selected.has(task.id)} selecting={selected.size > 0} onSelect={onSelect} carrying={carrying}
                   mark={typeof landing === 'object' && landing.id === task.id ? landing.side : undefined}
                 />
               </div>

@@ -1,10 +1,12 @@
 // Amounts in the reader's own language.
-const locale = () => (typeof navigator === 'undefined' ? 'en' : navigator.language)
+import { keep, locale } from './locale'
+
+const dollars = keep((digits: number) => new Intl.NumberFormat(locale(), { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', minimumFractionDigits: digits, maximumFractionDigits: digits }))
 
 /** Money that agents spend: cents matter below ten dollars, not above a thousand. */
 export function usd(amount: number): string {
   const digits = amount !== 0 && amount < 0.01 ? 4 : amount < 1000 ? 2 : 0
-  return new Intl.NumberFormat(locale(), { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', minimumFractionDigits: digits, maximumFractionDigits: digits }).format(amount)
+  return dollars(digits).format(amount)
 }
 
 export function compact(n: number): string {

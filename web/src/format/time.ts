@@ -1,5 +1,9 @@
 // Times and spans in the reader's own language.
-const locale = () => (typeof navigator === 'undefined' ? 'en' : navigator.language)
+import { keep, locale } from './locale'
+
+const relative = keep((at: string) => new Intl.RelativeTimeFormat(at, { numeric: 'auto', style: 'long' }))
+const moment = keep((at: string) => new Intl.DateTimeFormat(at, { dateStyle: 'medium', timeStyle: 'medium' }))
+const date = keep((at: string) => new Intl.DateTimeFormat(at, { month: 'short', day: 'numeric' }))
 
 const STEPS: [limit: number, unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   [60, 'second', 1], [3600, 'minute', 60], [86_400, 'hour', 3600], [7 * 86_400, 'day', 86_400],
@@ -12,9 +16,9 @@ export function ago(at: string | undefined, now = Date.now()): string {
   const seconds = (Date.parse(at) - now) / 1000
   const size = Math.abs(seconds)
   // Clocks differ, and ours is read every few seconds: a near future is now.
-  if (size < 10 || (seconds > 0 && seconds < 60)) return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(0, 'second')
+  if (size < 10 || (seconds > 0 && seconds < 60)) return relative(locale()).format(0, 'second')
   const [, unit, per] = STEPS.find(([limit]) => size < limit) ?? ['', 'year' as const, 365 * 86_400]
-  return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto', style: 'long' }).format(Math.round(seconds / per), unit)
+  return relative(locale()).format(Math.round(seconds / per), unit)
 }
 
 /** "4m", "2h", "3d": for places without room. */
@@ -43,9 +47,9 @@ export function span(ms: number, parts = 2): string {
 }
 
 export function full(at: string | undefined): string {
-  return at ? new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(at)) : ''
+  return at ? moment(locale()).format(new Date(at)) : ''
 }
 
 export function day(at: string): string {
-  return new Intl.DateTimeFormat(locale(), { month: 'short', day: 'numeric' }).format(new Date(at))
+  return date(locale()).format(new Date(at))
 }

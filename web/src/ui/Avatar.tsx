@@ -4,14 +4,17 @@ import { hueOf, initials } from './person'
 export type Pulse = 'working' | 'waiting' | 'trouble' | 'idle' | undefined
 
 const RINGS: Record<Exclude<Pulse, undefined>, string> = {
-  working: 'bg-live animate-breathe',
+  working: 'bg-live',
   waiting: 'bg-busy',
   trouble: 'bg-danger',
   idle: 'bg-line-strong',
 }
 
-/** A member's mark: initials on a hue of their own, with what they do now. */
-export function Avatar({ id, name, size = 20, pulse, hidden }: { id: string; name: string; size?: number; pulse?: Pulse; hidden?: boolean }) {
+/**
+ * A member's mark: initials on a hue of their own, with what they do now. Still where there may
+ * be a hundred of them: each mark that breathes is a layer that the browser draws anew.
+ */
+export function Avatar({ id, name, size = 20, pulse, hidden, still }: { id: string; name: string; size?: number; pulse?: Pulse; hidden?: boolean; still?: boolean }) {
   const hue = hueOf(id)
   return (
     <span className="relative inline-flex shrink-0" role={hidden ? undefined : 'img'} aria-hidden={hidden} aria-label={hidden ? undefined : pulse ? `${name}, ${pulse}` : name} title={hidden ? undefined : name}>
@@ -21,7 +24,7 @@ export function Avatar({ id, name, size = 20, pulse, hidden }: { id: string; nam
       >
         {initials(name)}
       </span>
-      {pulse && <span className={cx('absolute -right-0.5 -bottom-0.5 size-2 rounded-full ring-2 ring-surface', RINGS[pulse])} />}
+      {pulse && <span className={cx('absolute -right-0.5 -bottom-0.5 size-2 rounded-full ring-2 ring-surface', RINGS[pulse], pulse === 'working' && !still && 'animate-breathe')} />}
     </span>
   )
 }
