@@ -47,9 +47,13 @@ export function useDragBoard(columns: Columns, taskById: Map<string, Task>, onMo
     if (!same) onMove({ task, to: at.status, position: placeAt(columns[at.status], index, task.id) })
   }
   return {
-    lifted, landing, sensors,
+    // A last move may be told after the end: what is not lifted lands nowhere.
+    lifted, landing: lifted && landing, sensors,
     handlers: {
-      onDragStart: ({ active }: { active: { id: string | number } }) => setLifted(taskById.get(String(active.id))),
+      onDragStart: ({ active }: { active: { id: string | number } }) => {
+        setLanding(undefined)
+        setLifted(taskById.get(String(active.id)))
+      },
       onDragMove: follow,
       onDragEnd: drop,
       onDragCancel: clear,
