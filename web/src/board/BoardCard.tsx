@@ -9,8 +9,7 @@ interface Props extends CardProps { selected: boolean; selecting: boolean; onSel
 /** A card that can be lifted: by its whole face with a pointer, by its grip with the keyboard. Without onSelect it is only read. */
 export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect, mark, carrying, ...card }: Props) {
   const { id, title } = card.task
-  const drag = useDraggable({ id, disabled: !onSelect })
-  const { setActivatorNodeRef, attributes } = drag
+  const { setNodeRef, setActivatorNodeRef, attributes, listeners, isDragging } = useDraggable({ id, disabled: !onSelect })
   const corner = useMemo(() => onSelect && (
     <>
       <button
@@ -29,8 +28,8 @@ export const BoardCard = memo(function BoardCard({ selected, selecting, onSelect
   ), [selected, selecting, title, id, onSelect, setActivatorNodeRef, attributes])
   return (
     <div
-      ref={drag.setNodeRef} {...drag.listeners} data-card={id}
-      className={cx('relative touch-manipulation', drag.isDragging && 'opacity-35')}
+      ref={setNodeRef} {...listeners} data-card={id}
+      className={cx('relative touch-manipulation', isDragging && 'opacity-35')}
     >
       {carrying && <Place id={id} />}
       {mark && <span aria-hidden className={cx('absolute inset-x-1 z-20 h-0.5 rounded-full bg-accent', mark === 'above' ? '-top-[5px]' : '-bottom-[5px]')} />}
