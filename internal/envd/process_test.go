@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
@@ -286,6 +287,21 @@ func TestDisconnect_ProcessGoesOnAndCanBeJoined(t *testing.T) {
 		}
 		if r.pid != pid || r.end.GetExitCode() != 7 {
 			t.Fatalf("late: %+v %v", r, late.Err())
+		}
+	})
+}
+
+func TestEnd_IsKeptForLateReadersForHalfAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		found := envd.Retired(7)
+		time.Sleep(29 * time.Second)
+		if !found() {
+			t.Fatal("the end is forgotten after 29 s")
+		}
+		time.Sleep(2 * time.Second)
+		if found() {
+			t.Fatal("the end is kept for more than 30 s")
 		}
 	})
 }
