@@ -134,7 +134,7 @@ func prepareV2(own, name, controller string) (string, error) {
 		if err := os.MkdirAll(leaf, 0o755); err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("0"), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("0"), 0o644); err != nil {
 			return "", err
 		}
 		if err := enable(own, controller); err != nil {
@@ -151,7 +151,7 @@ func enable(dir, controller string) error {
 	if have, err := os.ReadFile(file); err == nil && hasWord(string(have), controller) {
 		return nil
 	}
-	return os.WriteFile(file, []byte("+"+controller), 0)
+	return os.WriteFile(file, []byte("+"+controller), 0o644)
 }
 
 func hasWord(s, word string) bool {
