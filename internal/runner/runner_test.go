@@ -195,6 +195,26 @@ func TestCancel_KeepsTheWorkAndLeavesNoSandbox(t *testing.T) {
 	}
 }
 
+// A retry in the same breath as the cancel waits for the work and goes on from it.
+func TestCancel_RetryAtOnceLosesNothing(t *testing.T) {
+	h := newHouse(t)
+	k := h.task("Begin again", h.member("Ada", `if [ -f half.txt ]; then echo whole > whole.txt; exit; fi; echo half > half.txt; echo working; sleep 600`))
+	e := h.start(k)
+	h.working(k, e)
+	_, err := h.runner.Cancel(t.Context(), squad.System(), k.ID, "try again")
+	h.must(err)
+	_, err = h.runner.Retry(t.Context(), squad.System(), k.ID, squad.RunOptions{})
+	h.must(err)
+	k = h.untilTask(k, func(k squad.Task) bool { return inReview(k) || k.Flag != "" })
+	if k.Flag != "" {
+		h.story(k)
+		t.Fatalf("retry: %s", k.Cause)
+	}
+	if got := h.git("show", "task-1:half.txt", "task-1:whole.txt"); got != "half\nwhole" {
+		t.Errorf("branch has %q", got)
+	}
+}
+
 // A question waits for a person; the answer is the next turn.
 func TestExecution_QuestionWaitsForAnAnswer(t *testing.T) {
 	h := newHouse(t)
