@@ -84,13 +84,18 @@ func (w *baseImage) settings() {
 	w.file("etc/apt/apt.conf.d/90sandbox", 0o644, "APT::Sandbox::User \"root\";\nAcquire::Retries \"2\";\n")
 }
 
+// baseProfile is read before each command of an E2B SDK, which runs them in login
+// shells: what it asks of the file system is counted.
 const baseProfile = `# Settings of login shells.
 PATH="` + insidePath + `"
 if [ -d /usr/local/go/bin ]; then PATH="$PATH:/usr/local/go/bin"; fi
-for d in /opt/*/node_modules/.bin /opt/*/bin; do [ -d "$d" ] && PATH="$d:$PATH"; done
+for d in /opt/*/; do
+	if [ -d "${d}bin" ]; then PATH="${d}bin:$PATH"; fi
+	if [ -d "${d}node_modules/.bin" ]; then PATH="${d}node_modules/.bin:$PATH"; fi
+done
 export PATH
 umask 022
-if [ -n "${BASH_VERSION-}" ] && [ -r /etc/bash.bashrc ]; then . /etc/bash.bashrc; fi
+case $- in *i*) if [ -n "${BASH_VERSION-}" ] && [ -r /etc/bash.bashrc ]; then . /etc/bash.bashrc; fi ;; esac
 for f in /etc/profile.d/*.sh; do [ -r "$f" ] && . "$f"; done
 unset f d
 `
