@@ -35,9 +35,10 @@ var imports = map[string][]string{
 		"", "e2b", "internal/store", "internal/event", "internal/task", "internal/flow", "internal/sandbox",
 		"internal/agent", "internal/git", "internal/gateway", "internal/forge",
 	},
-	"internal/app": {"..."},
-	"cmd/squad":    {"...", "!internal/store"},
-	"cmd/envd":     {"internal/envd"},
+	"internal/config": {""},
+	"internal/app":    {"..."},
+	"cmd/squad":       {"...", "!internal/store"},
+	"cmd/envd":        {"internal/envd"},
 }
 
 // TestImports_PointDownTheFloorPlan reads the real import graph and names every

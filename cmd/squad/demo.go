@@ -11,6 +11,7 @@ import (
 
 	"agentsquad/client"
 	"agentsquad/internal/app"
+	"agentsquad/internal/config"
 	"agentsquad/internal/demo"
 )
 
@@ -41,7 +42,7 @@ func playDemo(ctx context.Context, e *env, keep bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	cfg, err := app.Load(app.Sources{Flags: map[string]string{"data": dir, "listen": "127.0.0.1:0", "provider": "local", "log-level": "error"}, Getenv: noEnv})
+	cfg, err := config.Load(config.Sources{Flags: map[string]string{"data": dir, "listen": "127.0.0.1:0", "provider": "local", "log-level": "error"}, Getenv: noEnv})
 	if err != nil {
 		return err
 	}

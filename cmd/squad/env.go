@@ -16,6 +16,7 @@ import (
 	"agentsquad"
 	"agentsquad/client"
 	"agentsquad/internal/app"
+	"agentsquad/internal/config"
 )
 
 // env is what a command may touch of the world, and the global flags.
@@ -39,7 +40,7 @@ func (e *env) dataDir() string {
 	if dir := e.getenv("SQUAD_DATA"); dir != "" {
 		return dir
 	}
-	return app.DefaultData(e.getenv)
+	return config.DefaultData(e.getenv)
 }
 
 // client connects to the server.

@@ -13,6 +13,7 @@ import (
 	"agentsquad"
 	"agentsquad/client"
 	"agentsquad/internal/app"
+	"agentsquad/internal/config"
 )
 
 func newVersion(e *env) *cobra.Command {
@@ -41,7 +42,7 @@ runs, it is asked too. The exit code is 1 when a check failed.`,
 		ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 		defer cancel()
 		flags := given()
-		cfg, loadErr := app.Load(app.Sources{Flags: flags, Getenv: e.getenv})
+		cfg, loadErr := config.Load(config.Sources{Flags: flags, Getenv: e.getenv})
 		checks := app.Examine(ctx, cfg, loadErr)
 		if c, err := e.client(); err == nil {
 			if more, err := c.Doctor(ctx); err == nil {
@@ -139,7 +140,7 @@ data folder.`,
 	}
 	given := configFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := app.Load(app.Sources{Flags: given(), Getenv: e.getenv})
+		cfg, err := config.Load(config.Sources{Flags: given(), Getenv: e.getenv})
 		if err != nil {
 			return usageError{err}
 		}
@@ -161,7 +162,7 @@ func newRestore(e *env) *cobra.Command {
 	}
 	given := configFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := app.Load(app.Sources{Flags: given(), Getenv: e.getenv})
+		cfg, err := config.Load(config.Sources{Flags: given(), Getenv: e.getenv})
 		if err != nil {
 			return usageError{err}
 		}

@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentsquad/internal/app"
+	"agentsquad/internal/config"
 )
 
 // configFlags adds a flag for each setting of the server, and returns those that
 // were given.
 func configFlags(cmd *cobra.Command) func() map[string]string {
-	for _, o := range app.Default().Options() {
+	for _, o := range config.Default().Options() {
 		if o.Name == "data" { // a global flag already
 			continue
 		}
@@ -51,7 +52,7 @@ order; "squad config" shows them.`,
 	}
 	given := configFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := app.Load(app.Sources{Flags: given(), Getenv: e.getenv})
+		cfg, err := config.Load(config.Sources{Flags: given(), Getenv: e.getenv})
 		if err != nil {
 			return usageError{fmt.Errorf("the settings are not right:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))}
 		}
@@ -60,7 +61,7 @@ order; "squad config" shows them.`,
 	return cmd
 }
 
-func up(ctx context.Context, e *env, cfg *app.Config) error {
+func up(ctx context.Context, e *env, cfg *config.Config) error {
 	began := time.Now()
 	house, err := app.Start(ctx, cfg, app.NewLogger(cfg, e.err))
 	if err != nil {
@@ -96,7 +97,7 @@ func newConfig(e *env) *cobra.Command {
 	}
 	given := configFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		cfg, loadErr := app.Load(app.Sources{Flags: given(), Getenv: e.getenv})
+		cfg, loadErr := config.Load(config.Sources{Flags: given(), Getenv: e.getenv})
 		if err := e.show(cfg.Rows(), func(w io.Writer) { _ = cfg.Print(w) }); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 
 	"agentsquad"
@@ -77,5 +78,5 @@ func (a *App) SignInLink(ctx context.Context) (squad.SignInLink, error) {
 	if err != nil {
 		return squad.SignInLink{}, err
 	}
-	return api.SignInURL(first(a.cfg.PublicURL, a.url), code)
+	return api.SignInURL(cmp.Or(a.cfg.PublicURL, a.url), code)
 }

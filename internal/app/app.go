@@ -16,6 +16,7 @@ import (
 
 	"agentsquad"
 	"agentsquad/internal/api"
+	"agentsquad/internal/config"
 	"agentsquad/internal/event"
 	"agentsquad/internal/store"
 	"agentsquad/internal/task"
@@ -24,7 +25,7 @@ import (
 
 // App is the running house. Make it with [Start], end it with [App.Stop].
 type App struct {
-	cfg      *Config
+	cfg      *config.Config
 	log      *slog.Logger
 	folder   *folder
 	store    *store.Store
@@ -56,7 +57,7 @@ type closer struct {
 }
 
 // Start builds and starts every room. ctx bounds the start only.
-func Start(ctx context.Context, cfg *Config, log *slog.Logger) (*App, error) {
+func Start(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
 	a := &App{cfg: cfg, log: log, failed: make(chan error, 1), registry: prometheus.NewRegistry()}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	steps := []struct {

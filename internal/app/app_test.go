@@ -13,6 +13,7 @@ import (
 	"agentsquad"
 	"agentsquad/client"
 	"agentsquad/internal/app"
+	"agentsquad/internal/config"
 	"agentsquad/internal/envd"
 	"agentsquad/internal/gvisor"
 	"agentsquad/internal/gvisor/gvisortest"
@@ -25,9 +26,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func settings(t *testing.T, dir string) *app.Config {
+func settings(t *testing.T, dir string) *config.Config {
 	t.Helper()
-	c, err := app.Load(app.Sources{
+	c, err := config.Load(config.Sources{
 		Flags:  map[string]string{"data": dir, "listen": "127.0.0.1:0", "pool-max": "0", "stop-timeout": "10s"},
 		Getenv: func(string) string { return "" },
 	})

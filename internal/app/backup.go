@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"agentsquad"
+	"agentsquad/internal/config"
 	"agentsquad/internal/store"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // Backup writes everything that the installation keeps into one file, readable
 // by this user only. The server may run meanwhile. It returns the file's size.
-func Backup(ctx context.Context, cfg *Config, file string) (int64, error) {
+func Backup(ctx context.Context, cfg *config.Config, file string) (int64, error) {
 	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseOrDefault()})
 	if err != nil {
 		return 0, err
@@ -62,7 +63,7 @@ func backupStore(ctx context.Context, s *store.Store, tw *tar.Writer) error {
 }
 
 // places are the files and folders that a backup holds, by the name they have in it.
-func (c *Config) places() map[string]string {
+func places(c *config.Config) map[string]string {
 	m := map[string]string{
 		"key": filepath.Join(c.Data, "key"), "config.yaml": filepath.Join(c.Data, "config.yaml"), "archive": c.ArchiveDir(), "repos": c.ReposDir(),
 	}
@@ -75,9 +76,9 @@ func (c *Config) places() map[string]string {
 // backupFolders writes the seal key, the settings, the local forge and the archive of
 // logs. In a repository the refs go before the objects, so that what a ref names is
 // there.
-func backupFolders(cfg *Config, tw *tar.Writer) error {
+func backupFolders(cfg *config.Config, tw *tar.Writer) error {
 	files := map[string]string{} // by name in the backup
-	for part, place := range cfg.places() {
+	for part, place := range places(cfg) {
 		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
@@ -137,7 +138,7 @@ func addFile(tw *tar.Writer, name string, f *os.File) error {
 }
 
 // Restore fills an empty data folder and an empty database from a backup.
-func Restore(ctx context.Context, cfg *Config, file string) error {
+func Restore(ctx context.Context, cfg *config.Config, file string) error {
 	in, err := os.Open(file)
 	if err != nil {
 		return squad.Wrap(squad.CodeInvalid, err, "the backup %s cannot be read", file)
@@ -166,8 +167,8 @@ func Restore(ctx context.Context, cfg *Config, file string) error {
 
 // restoreFiles writes to the places of a backup and nowhere else: the file may come
 // from anyone.
-func restoreFiles(cfg *Config, tr *tar.Reader) error {
-	places := cfg.places()
+func restoreFiles(cfg *config.Config, tr *tar.Reader) error {
+	places := places(cfg)
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {

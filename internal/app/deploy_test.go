@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"agentsquad/internal/app"
+	"agentsquad/internal/config"
 )
 
 var (
@@ -97,7 +98,7 @@ func TestDeploy_FilesAreWellFormedAndNameRealSettings(t *testing.T) {
 		}
 	}
 	var env []string
-	for _, o := range app.Default().Options() {
+	for _, o := range config.Default().Options() {
 		env = append(env, o.Env...)
 	}
 	for _, file := range []string{"Dockerfile", "compose.yaml", "squad.service", "squad.env"} {

@@ -1,9 +1,7 @@
-// Package app makes the house out of its rooms: it reads the configuration,
-// builds every room once, starts them in order, and stops them in the reverse
-// order within a bounded time. It is the only package that knows all others,
-// and the only one that reads the environment.
+// Package app makes the house out of its rooms: it builds every room once, starts
+// them in order, and stops them in the reverse order within a bounded time. It is
+// the only package that knows all others.
 //
-// [Load] never stops at the first mistake: it reports all of them together.
 // [Start] leaves nothing running when it fails.
 package app
 

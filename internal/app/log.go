@@ -10,11 +10,12 @@ import (
 	"strings"
 	"sync"
 
+	"agentsquad/internal/config"
 	"golang.org/x/term"
 )
 
 // NewLogger makes the logger of the configuration, writing to w.
-func NewLogger(cfg *Config, w io.Writer) *slog.Logger {
+func NewLogger(cfg *config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
 		level = slog.LevelInfo

@@ -15,12 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentsquad"
+	"agentsquad/internal/config"
 	"agentsquad/internal/gvisor"
 )
 
 // Examine is the doctor's report of this machine, for a server that need not
 // run. loadErr is what [Load] returned.
-func Examine(ctx context.Context, cfg *Config, loadErr error) []squad.Check {
+func Examine(ctx context.Context, cfg *config.Config, loadErr error) []squad.Check {
 	settings := squad.Check{Name: "settings", Status: checkOK, Detail: "all settings are right"}
 	if loadErr != nil {
 		settings.Status, settings.Detail = checkFailed, strings.ReplaceAll(loadErr.Error(), "\n", "; ")
@@ -32,7 +33,7 @@ func Examine(ctx context.Context, cfg *Config, loadErr error) []squad.Check {
 }
 
 // machineChecks are those that the server makes too.
-func machineChecks(cfg *Config) []squad.Check {
+func machineChecks(cfg *config.Config) []squad.Check {
 	return []squad.Check{checkDisk(cfg.Data), checkSync(), checkKeys(cfg)}
 }
 
@@ -76,7 +77,7 @@ func checkSync() squad.Check {
 	return c
 }
 
-func checkKeys(cfg *Config) squad.Check {
+func checkKeys(cfg *config.Config) squad.Check {
 	var have, lack []string
 	for _, k := range []struct{ name, value string }{
 		{"E2B_API_KEY", cfg.E2BAPIKey}, {"GITHUB_TOKEN", cfg.GitHubToken}, {"ANTHROPIC_API_KEY", cfg.AnthropicAPIKey}, {"OPENAI_API_KEY", cfg.OpenAIAPIKey},
@@ -123,7 +124,7 @@ func gitNewEnough(version string) bool {
 }
 
 // probe starts one real sandbox: nothing less proves that sandboxes run here.
-func probe(ctx context.Context, cfg *Config) []squad.Check {
+func probe(ctx context.Context, cfg *config.Config) []squad.Check {
 	if cfg.Provider == "e2b" {
 		return []squad.Check{{Name: "isolation", Status: checkSkipped, Detail: "sandboxes run at E2B"}}
 	}
@@ -142,7 +143,7 @@ func probe(ctx context.Context, cfg *Config) []squad.Check {
 	return checks
 }
 
-func checkData(cfg *Config) squad.Check {
+func checkData(cfg *config.Config) squad.Check {
 	c := squad.Check{Name: "data folder", Status: checkOK, Detail: cfg.Data}
 	info, err := os.Stat(cfg.Data)
 	switch {

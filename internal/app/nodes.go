@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -124,7 +125,7 @@ func (a *App) tellNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	note, err := json.Marshal(nodeNote{URL: first(a.cfg.NodeURL, a.url), Key: hex.EncodeToString(sealed)})
+	note, err := json.Marshal(nodeNote{URL: cmp.Or(a.cfg.NodeURL, a.url), Key: hex.EncodeToString(sealed)})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -68,7 +69,7 @@ func (a *App) buildForges(ctx context.Context) error {
 	}
 	r.git = git.New(git.Config{AllowFile: true, Log: a.log})
 	r.forges = forge.NewService(forge.Config{
-		Store: a.store, Credentials: r.credentials, Git: r.git, Dir: a.cfg.ReposDir(), PublicURL: first(a.cfg.PublicURL, a.url), Log: a.log,
+		Store: a.store, Credentials: r.credentials, Git: r.git, Dir: a.cfg.ReposDir(), PublicURL: cmp.Or(a.cfg.PublicURL, a.url), Log: a.log,
 	})
 	r.ports.Sealer, r.ports.Forges = r.vault, r.forges
 	return nil

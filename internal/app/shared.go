@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"agentsquad"
+	"agentsquad/internal/config"
 	"agentsquad/internal/store"
 )
 
@@ -22,29 +23,8 @@ const (
 	settingVault = "vault.check"
 	settingRepos = "repos.mark"
 
-	reposNone = "none"  // --repos none: no local forge
 	reposMark = ".mark" // file in the folder that names it
 )
-
-// ReposDir is the folder of the local forge's repositories, "" where that forge is off.
-func (c *Config) ReposDir() string {
-	switch c.Repos {
-	case "":
-		return filepath.Join(c.Data, "repos")
-	case reposNone:
-		return ""
-	}
-	return c.Repos
-}
-
-// ArchiveDir is the folder of archived logs: beside the repositories where nodes share
-// those, so that each node finds them.
-func (c *Config) ArchiveDir() string {
-	if c.Repos == "" || c.Repos == reposNone {
-		return filepath.Join(c.Data, "archive")
-	}
-	return filepath.Join(c.Repos, "archive")
-}
 
 // checkShared compares key and folder with the database's memory.
 func (a *App) checkShared(ctx context.Context) error {
@@ -122,10 +102,10 @@ func (a *App) checkRepos(ctx context.Context, tx *store.Tx, others []string) err
 // otherFolder says that the repositories are elsewhere, and what to do.
 func (a *App) otherFolder(known string) error {
 	switch {
-	case a.cfg.Repos == reposNone:
+	case a.cfg.Repos == config.ReposNone:
 		return squad.Errorf(squad.CodeConflict, "the other nodes on this database have a local forge; "+
 			"name its folder with --repos, or start every node with --repos none")
-	case known == reposNone:
+	case known == config.ReposNone:
 		return squad.Errorf(squad.CodeConflict, "the other nodes on this database run without the local forge; start this one with --repos none too")
 	}
 	return squad.Errorf(squad.CodeConflict, "%s is not the folder of this database's repositories; several nodes must share it: "+
@@ -134,8 +114,8 @@ func (a *App) otherFolder(known string) error {
 
 // readMark is the name of the folder, "" for a folder that has none yet.
 func (a *App) readMark() (string, error) {
-	if a.cfg.Repos == reposNone {
-		return reposNone, nil
+	if a.cfg.Repos == config.ReposNone {
+		return config.ReposNone, nil
 	}
 	raw, err := os.ReadFile(filepath.Join(a.cfg.ReposDir(), reposMark))
 	if errors.Is(err, fs.ErrNotExist) {

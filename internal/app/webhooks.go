@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,7 +36,7 @@ func (a *App) taskOfIssue(ctx context.Context, repo squad.Repository, h forge.Ho
 		if slices.ContainsFunc(tasks, func(t squad.Task) bool { return slices.Contains(t.Labels, label) }) {
 			return nil
 		}
-		title := []rune(first(h.Title, fmt.Sprintf("Issue %d", h.Number)))
+		title := []rune(cmp.Or(h.Title, fmt.Sprintf("Issue %d", h.Number)))
 		t := squad.Task{
 			SquadID: repo.SquadID, RepositoryID: repo.ID, Title: string(title[:min(len(title), 300)]), Description: h.Body,
 			Status: squad.TaskBacklog, Priority: 1, Labels: []string{label}, CreatedBy: "system",

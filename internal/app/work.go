@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -70,7 +71,7 @@ func (a *App) buildRunner(context.Context) error {
 		Store: a.store, Events: a.events, Life: a.life, Flows: r.work.flows, Sandboxes: r.sandboxes, Forges: r.forges, Git: r.git, Log: a.log,
 		SignKey: r.credentials.SignKey,
 		Gateway: &runner.Outward{
-			Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: first(a.cfg.GatewayURL, a.cfg.PublicURL), Token: a.sandboxToken,
+			Gateway: r.work.gateway, Git: r.git, Default: a.cfg.SandboxProvider(), PublicURL: cmp.Or(a.cfg.GatewayURL, a.cfg.PublicURL), Token: a.sandboxToken,
 			Narrow: r.credentials.Narrow, Wide: r.credentials.GitAuth, ShareWide: a.cfg.ShareForgeToken, Events: a.events, Log: a.log,
 		},
 		Drivers: map[squad.AgentKind]agent.Driver{squad.AgentCommand: agent.Shell{}, squad.AgentACP: agent.ACP{}, squad.AgentLLM: a.builtIn()},

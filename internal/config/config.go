@@ -1,4 +1,6 @@
-package app
+// Package config is what can be set: flags over SQUAD_* environment over the file over
+// defaults, checked at the start with all mistakes at once, and shown with secrets masked.
+package config
 
 import (
 	"errors"
@@ -12,8 +14,10 @@ import (
 	"time"
 
 	"agentsquad"
-	"agentsquad/internal/gateway"
 )
+
+// ReposNone is the value of Repos for an installation without a local forge.
+const ReposNone = "none"
 
 // Config is everything that can be set. Each field has one entry in the table of
 // [Config.Options], which gives it its flag, environment name, file key and help.
@@ -57,7 +61,7 @@ type Config struct {
 	ShareForgeToken  bool
 
 	Budget        squad.Budget
-	Prices        map[string]gateway.Price
+	Prices        map[string]Price
 	UnknownPrices string
 
 	MaxRunning      int
@@ -129,6 +133,26 @@ func (c *Config) DatabaseOrDefault() string {
 	return "sqlite:" + filepath.Join(c.Data, "squad.db")
 }
 
+// ReposDir is the folder of the local forge's repositories, "" where that forge is off.
+func (c *Config) ReposDir() string {
+	switch c.Repos {
+	case "":
+		return filepath.Join(c.Data, "repos")
+	case ReposNone:
+		return ""
+	}
+	return c.Repos
+}
+
+// ArchiveDir is the folder of archived logs: beside the repositories where nodes share
+// those, so that each node finds them.
+func (c *Config) ArchiveDir() string {
+	if c.Repos == "" || c.Repos == ReposNone {
+		return filepath.Join(c.Data, "archive")
+	}
+	return filepath.Join(c.Repos, "archive")
+}
+
 // SandboxProvider is where sandboxes run unless a squad says otherwise.
 func (c *Config) SandboxProvider() string {
 	switch {
@@ -176,7 +200,7 @@ func (c *Config) validateURLs(bad func(option, format string, args ...any)) {
 	if u, err := url.Parse("http://" + c.Domain); c.Domain != "" && (err != nil || u.Host != c.Domain || u.Hostname() == "") {
 		bad("domain", "%q must be a host name, with a port where it has one", c.Domain)
 	}
-	if c.Repos != "" && c.Repos != reposNone && !filepath.IsAbs(c.Repos) {
+	if c.Repos != "" && c.Repos != ReposNone && !filepath.IsAbs(c.Repos) {
 		bad("repos", "%q must be an absolute path, or none", c.Repos)
 	}
 	for _, text := range c.ModelBaseURLs {

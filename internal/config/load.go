@@ -1,6 +1,7 @@
-package app
+package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,8 +36,8 @@ func Load(s Sources) (*Config, error) {
 	env := environment(options, s.Getenv)
 
 	var errs []error
-	c.Data = first(s.Flags["data"], env["data"], DefaultData(s.Getenv))
-	c.File = first(s.Flags["config"], env["config"])
+	c.Data = cmp.Or(s.Flags["data"], env["data"], DefaultData(s.Getenv))
+	c.File = cmp.Or(s.Flags["config"], env["config"])
 	file, err := readFile(c)
 	errs = append(errs, err)
 
@@ -161,18 +162,9 @@ type Row struct {
 func (c *Config) Rows() []Row {
 	var rows []Row
 	for _, o := range c.Options() {
-		rows = append(rows, Row{o.Name, o.Shown(), first(c.sources[o.Name], "default")})
+		rows = append(rows, Row{o.Name, o.Shown(), cmp.Or(c.sources[o.Name], "default")})
 	}
 	return rows
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 func sortedKeys(m map[string]string) []string {

@@ -1,4 +1,4 @@
-package app_test
+package config_test
 
 import (
 	"os"
@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"agentsquad"
-	"agentsquad/internal/app"
-	"agentsquad/internal/gateway"
+	"agentsquad/internal/config"
 )
 
-func load(t *testing.T, flags, env map[string]string) (*app.Config, error) {
+func load(t *testing.T, flags, env map[string]string) (*config.Config, error) {
 	t.Helper()
 	if env["HOME"] == "" && env["SQUAD_DATA"] == "" {
 		env = merge(env, map[string]string{"SQUAD_DATA": t.TempDir()})
 	}
-	return app.Load(app.Sources{Flags: flags, Getenv: func(k string) string { return env[k] }})
+	return config.Load(config.Sources{Flags: flags, Getenv: func(k string) string { return env[k] }})
 }
 
 func merge(a, b map[string]string) map[string]string {
@@ -62,7 +61,7 @@ func TestLoad_PricesBudgetsAndTables(t *testing.T) {
 	if c.Budget != (squad.Budget{TaskUSD: 2, DayUSD: 12.5, Tokens: 9000}) {
 		t.Errorf("budget %+v", c.Budget)
 	}
-	if len(c.Prices) != 2 || c.Prices["claude-x*"] != (gateway.Price{In: 3, Out: 15, CacheRead: 0.3}) || c.UnknownPrices != "budget" {
+	if len(c.Prices) != 2 || c.Prices["claude-x*"] != (config.Price{In: 3, Out: 15, CacheRead: 0.3}) || c.UnknownPrices != "budget" {
 		t.Errorf("prices %+v, unknown %s", c.Prices, c.UnknownPrices)
 	}
 	if hosts := strings.Join(c.TemplateEgress["node"], " "); hosts != "a.example b.example:8443" {
@@ -147,7 +146,7 @@ func FuzzLoad_FileNeverPanics(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "config.yaml"), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, _ := app.Load(app.Sources{Getenv: func(k string) string { return map[string]string{"SQUAD_DATA": dir}[k] }})
+		c, _ := config.Load(config.Sources{Getenv: func(k string) string { return map[string]string{"SQUAD_DATA": dir}[k] }})
 		if err := c.Print(&strings.Builder{}); err != nil {
 			t.Fatal(err)
 		}
