@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ func Load(s Sources) (*Config, error) {
 		name   string
 		values map[string]string
 	}{{"file", file}, {"environment", env}, {"flag", s.Flags}} {
-		for _, name := range sortedKeys(layer.values) {
+		for _, name := range slices.Sorted(maps.Keys(layer.values)) {
 			o, known := byName[name]
 			if !known {
 				errs = append(errs, fmt.Errorf("%s: no such setting (in the %s)", name, layer.name))
@@ -165,13 +166,4 @@ func (c *Config) Rows() []Row {
 		rows = append(rows, Row{o.Name, o.Shown(), cmp.Or(c.sources[o.Name], "default")})
 	}
 	return rows
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
