@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"strings"
+	"time"
 )
 
 // ACP drives agents that speak the Agent Client Protocol on standard input and
@@ -22,6 +23,9 @@ type ACP struct {
 	// Dir is where turns keep their output inside the sandbox; default
 	// /home/user/.squad.
 	Dir string
+	// Patience is how long an agent may take to notice that its command was
+	// cancelled before its prompt is; default 5 s.
+	Patience time.Duration
 }
 
 // acpScript is startScript for a program that is spoken to. What it prints on

@@ -59,6 +59,12 @@ func (a *testAgent) Prompt(ctx context.Context, r acp.PromptRequest) (acp.Prompt
 	tell := func(u acp.SessionUpdate) {
 		_ = a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: r.SessionId, Update: u})
 	}
+	if text := r.Prompt[0].Text.Text; strings.Contains(text, "was cancelled by Ada") {
+		tell(acp.UpdateAgentThoughtText("so be it"))
+		waitFor(os.Getenv("ACP_GATE_AFTER"))
+		tell(acp.UpdateAgentMessageText("I went on."))
+		return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+	}
 	tell(acp.UpdateAgentThoughtText("let me see"))
 	id := acp.ToolCallId("call-1")
 	tell(acp.StartToolCall(id, "write hi.txt", acp.WithStartKind(acp.ToolKindExecute), acp.WithStartStatus(acp.ToolCallStatusPending),
@@ -73,11 +79,7 @@ func (a *testAgent) Prompt(ctx context.Context, r acp.PromptRequest) (acp.Prompt
 	if err := os.WriteFile(filepath.Join(a.dir, "hi.txt"), []byte("hi\n"), 0o644); err != nil {
 		return acp.PromptResponse{}, err
 	}
-	for gate := os.Getenv("ACP_GATE"); gate != ""; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(gate); err == nil {
-			break
-		}
-	}
+	waitFor(os.Getenv("ACP_GATE"))
 	code := 0
 	if run := os.Getenv("ACP_RUN"); run != "" {
 		tell(acp.UpdateToolCall(id, acp.WithUpdateStatus(acp.ToolCallStatusInProgress), acp.WithUpdateRawInput(map[string]any{"command": run})))
@@ -85,11 +87,24 @@ func (a *testAgent) Prompt(ctx context.Context, r acp.PromptRequest) (acp.Prompt
 		_ = cmd.Run()
 		code = cmd.ProcessState.ExitCode()
 	}
+	if os.Getenv("ACP_DEAF") == "1" { // as OpenCode 1.18 where a signal ended the command
+		<-ctx.Done()
+		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	}
 	tell(acp.UpdateToolCall(id, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(map[string]any{"exit_code": code})))
 	for _, word := range []string{"I ", "wrote ", "it."} {
 		tell(acp.UpdateAgentMessageText(word))
 	}
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+}
+
+// waitFor waits for a file, where one is named.
+func waitFor(gate string) {
+	for ; gate != ""; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(gate); err == nil {
+			return
+		}
+	}
 }
 
 func (a *testAgent) Cancel(context.Context, acp.CancelNotification) error { return nil }

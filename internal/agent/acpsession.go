@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -21,7 +21,7 @@ const (
 	idInitialize = 1
 	idSession    = 2
 	idPrompt     = 3
-	idAnew       = 4 // a new session in place of one that could not be loaded
+	idAnew       = 4 // a new session in place of one that could not be loaded; prompts after the first follow
 )
 
 // maxMessage bounds one message of an agent.
@@ -53,12 +53,14 @@ type acpSession struct {
 
 	mu      sync.Mutex
 	partial []byte
-	read    int64 // bytes of whole lines
-	joined  bool  // an earlier reader began the conversation
-	opened  bool  // the session was asked for
-	ready   bool  // the session is there; what is told before is of earlier turns
-	asked   bool  // the prompt was sent, by us or by an earlier reader
-	marker  string
+	read    int64  // bytes of whole lines
+	joined  bool   // an earlier reader began the conversation
+	opened  bool   // the session was asked for
+	ready   bool   // the session is there; what is told before is of earlier turns
+	asked   bool   // the prompt was sent, by us or by an earlier reader
+	number  int    // of the prompt that is answered next
+	marker  string // a file that says that the prompt was sent
+	cancels string // a file that says who cancelled a command
 	done    bool
 	result  Result
 	err     error
@@ -74,7 +76,7 @@ type acpSession struct {
 }
 
 func newACPSession(ctx context.Context, t Turn, dir string, out *Stream) *acpSession {
-	return &acpSession{ctx: ctx, turn: t, out: out, told: out.Position(), marker: path.Join(dir, "prompted"), calls: map[string]squad.ToolCall{}}
+	return &acpSession{ctx: ctx, turn: t, out: out, told: out.Position(), number: idPrompt, marker: path.Join(dir, "prompted"), cancels: path.Join(dir, "cancelled"), calls: map[string]squad.ToolCall{}}
 }
 
 func (s *acpSession) taken() int64 {
@@ -179,18 +181,22 @@ func (s *acpSession) handle(line []byte, fresh bool) {
 			s.answer(m)
 		}
 	case m.ID != nil:
-		s.response(m)
+		s.response(m, fresh)
 	}
 }
 
 // response goes on with the conversation. The caller holds mu.
-func (s *acpSession) response(m rpc) {
+func (s *acpSession) response(m rpc, fresh bool) {
+	id, err := strconv.Atoi(string(m.ID))
+	if err != nil {
+		return // none of ours
+	}
 	if m.Error != nil {
-		s.refused(m)
+		s.refused(id, m.Error.Message, fresh)
 		return
 	}
-	switch string(m.ID) {
-	case fmt.Sprint(idInitialize):
+	switch id {
+	case idInitialize:
 		var r acp.InitializeResponse
 		if err := json.Unmarshal(m.Result, &r); err != nil {
 			s.breach("%v", err)
@@ -201,9 +207,9 @@ func (s *acpSession) response(m rpc) {
 			s.opened = true
 			s.openSession()
 		}
-	case fmt.Sprint(idSession), fmt.Sprint(idAnew):
+	case idSession, idAnew:
 		var r acp.NewSessionResponse
-		if s.session = s.turn.Session; s.session == "" || !s.load || string(m.ID) == fmt.Sprint(idAnew) {
+		if s.session = s.turn.Session; s.session == "" || !s.load || id == idAnew {
 			if err := json.Unmarshal(m.Result, &r); err != nil {
 				s.breach("%v", err)
 				return
@@ -214,8 +220,8 @@ func (s *acpSession) response(m rpc) {
 			s.asked = true
 			s.prompt()
 		}
-	case fmt.Sprint(idPrompt):
-		s.finish(m.Result)
+	case s.number:
+		s.finish(m.Result, fresh)
 	}
 }
 
@@ -254,14 +260,21 @@ func (s *acpSession) prompt() {
 	if s.turn.Member.SystemPrompt != "" && s.session != s.turn.Session {
 		text = s.turn.Member.SystemPrompt + "\n\n" + text
 	}
-	s.post(idPrompt, acp.AgentMethodSessionPrompt, acp.PromptRequest{SessionId: acp.SessionId(s.session), Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
+	s.ask(idPrompt, text)
+}
+
+func (s *acpSession) ask(id int, text string) {
+	s.post(id, acp.AgentMethodSessionPrompt, acp.PromptRequest{SessionId: acp.SessionId(s.session), Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
 }
 
 // finish notes how the turn ended and lets the process go.
-func (s *acpSession) finish(raw json.RawMessage) {
+func (s *acpSession) finish(raw json.RawMessage, fresh bool) {
 	var r acp.PromptResponse
 	if err := json.Unmarshal(raw, &r); err != nil {
 		s.breach("%v", err)
+		return
+	}
+	if r.StopReason == acp.StopReasonCancelled && s.goOn(fresh) {
 		return
 	}
 	s.result = Result{Outcome: Finished, Session: s.session, Summary: Redact(tail(strings.TrimSpace(s.words.String()), 2000)), Commands: s.runs}
@@ -279,77 +292,30 @@ func (s *acpSession) finish(raw json.RawMessage) {
 	go func() { _ = letGo(context.WithoutCancel(s.ctx), s.turn) }() // take must return for the stream to end
 }
 
-func (s *acpSession) refused(m rpc) {
-	if string(m.ID) == fmt.Sprint(idSession) && s.turn.Session != "" && s.load { // the sandbox is not the one of the turn before
+func (s *acpSession) refused(id int, why string, fresh bool) {
+	if id == idSession && s.turn.Session != "" && s.load { // the sandbox is not the one of the turn before
 		if !s.asked {
 			s.newSession(idAnew)
 		}
 		return
 	}
-	what := map[string]string{fmt.Sprint(idInitialize): "initialize", fmt.Sprint(idSession): "session", fmt.Sprint(idAnew): "session", fmt.Sprint(idPrompt): "prompt"}[string(m.ID)]
-	s.result = Result{Outcome: Failed, ExitCode: -1, Session: s.session, Commands: s.runs, Summary: Redact(tail(what+": "+m.Error.Message, 500))}
+	what := "prompt"
+	switch id {
+	case idInitialize:
+		what = "initialize"
+	case idSession, idAnew:
+		what = "session"
+	default:
+		if s.goOn(fresh) {
+			return
+		}
+	}
+	s.result = Result{Outcome: Failed, ExitCode: -1, Session: s.session, Commands: s.runs, Summary: Redact(tail(what+": "+why, 500))}
 	s.done = true
 	go func() { _ = letGo(context.WithoutCancel(s.ctx), s.turn) }()
 }
 
-// answer replies to a request of the agent. Permission is given unless the squad's
-// policy refuses the command: the sandbox is the boundary, and what leaves it passes
-// the gateway.
-func (s *acpSession) answer(m rpc) {
-	if m.Method != acp.ClientMethodSessionRequestPermission {
-		s.reply(rpc{ID: m.ID, Error: &rpcError{Code: -32601, Message: "not supported: " + m.Method}})
-		return
-	}
-	var r acp.RequestPermissionRequest
-	if err := json.Unmarshal(m.Params, &r); err != nil || len(r.Options) == 0 {
-		s.reply(rpc{ID: m.ID, Error: &rpcError{Code: -32602, Message: "no options"}})
-		return
-	}
-	choice := choose(r.Options, s.judge(r.ToolCall))
-	raw, err := json.Marshal(acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(choice.OptionId)})
-	if err != nil {
-		s.err = fmt.Errorf("encode answer: %w", err)
-		return
-	}
-	s.reply(rpc{ID: m.ID, Result: raw})
-}
-
 // send and post write a request; post is for callers that hold mu.
-// judge says which kinds of answer fit a call, the best first.
-func (s *acpSession) judge(c acp.ToolCallUpdate) []acp.PermissionOptionKind {
-	if s.turn.May == nil {
-		return []acp.PermissionOptionKind{acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindAllowOnce}
-	}
-	command := commandOf(c.RawInput)
-	if command == "" {
-		command = s.calls[string(c.ToolCallId)].Command
-	}
-	runs := c.Kind != nil && *c.Kind == acp.ToolKindExecute
-	if command == "" && runs && c.Title != nil {
-		command = *c.Title
-	}
-	if command != "" || runs { // one that cannot be read is judged as well
-		if err := s.turn.May(s.ctx, command); err != nil {
-			s.denied = tail(err.Error(), 1000)
-			s.out.Emit(squad.EventLog, squad.LogChunk{Stream: "system", Text: s.denied + "\n"})
-			return []acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways}
-		}
-	}
-	s.denied = ""
-	return []acp.PermissionOptionKind{acp.PermissionOptionKindAllowOnce} // the next command is judged anew
-}
-
-// choose finds the option of the first kind that is there, else the last option,
-// which by custom is the most careful one.
-func choose(options []acp.PermissionOption, kinds []acp.PermissionOptionKind) acp.PermissionOption {
-	for _, kind := range kinds {
-		if i := slices.IndexFunc(options, func(o acp.PermissionOption) bool { return o.Kind == kind }); i >= 0 {
-			return options[i]
-		}
-	}
-	return options[len(options)-1]
-}
-
 func (s *acpSession) send(id int, method string, params any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

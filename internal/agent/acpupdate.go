@@ -109,6 +109,9 @@ func (s *acpSession) call(c squad.ToolCall, fresh bool) {
 		c.Command = c.Title // Gemini shows no input; its title is the command
 	}
 	over := c.Status == "completed" || c.Status == "failed"
+	if !over {
+		c.ExitCode = nil
+	}
 	if over && c.Command != "" && len(s.runs) < 500 {
 		code := 0
 		if c.ExitCode != nil {
@@ -217,9 +220,15 @@ func exitOf(v any) *int {
 		return nil
 	}
 	for _, key := range []string{"exit_code", "exitCode", "exit"} {
-		if n, ok := m[key].(float64); ok {
+		switch n := m[key].(type) {
+		case float64:
 			code := int(n)
 			return &code
+		case nil:
+			if _, said := m[key]; said { // OpenCode's, of what a signal or its time ended
+				code := -1
+				return &code
+			}
 		}
 	}
 	if meta, ok := m["metadata"].(map[string]any); ok {

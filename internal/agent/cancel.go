@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	squad "agentsquad"
 )
@@ -35,7 +33,16 @@ func cancelTagged(ctx context.Context, base string, t Turn, by string) (bool, er
 // itself. It says so once.
 func cancelledBy(ctx context.Context, base string, t Turn) (string, error) {
 	file := cancelFile(base, t)
-	r, err := t.Box.Open(ctx, file, 0)
+	by, err := note(ctx, t.Box, file)
+	if err != nil || by == "" {
+		return "", err
+	}
+	return by, t.Box.Write(ctx, file, nil)
+}
+
+// note is a name in a file of the turn, "" where there is none.
+func note(ctx context.Context, b Box, file string) (string, error) {
+	r, err := b.Open(ctx, file, 0)
 	if squad.CodeOf(err) == squad.CodeNotFound {
 		return "", nil
 	}
@@ -44,10 +51,7 @@ func cancelledBy(ctx context.Context, base string, t Turn) (string, error) {
 	}
 	defer r.Close()
 	by, err := io.ReadAll(io.LimitReader(r, 300))
-	if err != nil || len(by) == 0 {
-		return "", err
-	}
-	return clean(string(by)), t.Box.Write(ctx, file, nil)
+	return clean(string(by)), err
 }
 
 // Cancel implements [Driver]: the command is the agent, and its turn ends with it.
@@ -59,36 +63,6 @@ func (s Shell) Cancel(ctx context.Context, t Turn, by string) (bool, error) {
 // the loop goes on.
 func (l LLM) Cancel(ctx context.Context, t Turn, by string) (bool, error) {
 	return cancelTagged(ctx, l.Dir, t, by)
-}
-
-// Cancel implements [Driver]. Agents run their commands themselves and the protocol
-// can only end a whole turn, so that the command's processes are found below the
-// agent's and ended; the agent sees a command that was killed and goes on.
-func (a ACP) Cancel(ctx context.Context, t Turn, _ string) (bool, error) {
-	live := t.Execution.Liveness
-	if live.State != "command" && live.State != "looping" {
-		return false, nil
-	}
-	var out bytes.Buffer
-	_, err := t.Box.Run(ctx, Command{
-		Argv: []string{"/bin/sh", "-c", processScript, "squad-processes", path.Join(runDir(a.Dir, t), "pid")}, Timeout: 20 * time.Second,
-		Output: func(stderr bool, b []byte) {
-			if !stderr && out.Len() < 4<<20 {
-				out.Write(b)
-			}
-		},
-	})
-	if err != nil {
-		return false, err
-	}
-	pids := parseProcesses(out.String()).command(live.Detail)
-	if len(pids) == 0 {
-		return false, nil
-	}
-	_, err = t.Box.Run(ctx, Command{
-		Argv: append([]string{"/bin/sh", "-c", `kill -KILL "$@" 2>/dev/null; true`, "squad-cancel"}, pids...), Timeout: 20 * time.Second,
-	})
-	return err == nil, err
 }
 
 // processScript lists processes, one line each: number, parent, start, standard input,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -82,31 +84,87 @@ func TestLLM_CancelEndsTheCommandOnly(t *testing.T) {
 	}
 }
 
+func untilRunning(t *testing.T, sink *memorySink) {
+	t.Helper()
+	sink.until(t, func() bool {
+		calls := sink.calls(t)
+		return len(calls) > 0 && calls[len(calls)-1].Status == "running"
+	})
+}
+
+// cancelRun cancels the command of an agent that says that it runs it.
+func cancelRun(t *testing.T, driver agent.Driver, turn agent.Turn, run string) {
+	t.Helper()
+	turn.Execution.Liveness = squad.Liveness{State: "command", Detail: run}
+	for { // the agent says that it starts it a moment before it does
+		if found, err := driver.Cancel(t.Context(), turn, "Ada"); err != nil {
+			t.Fatal(err)
+		} else if found {
+			return
+		}
+	}
+}
+
 // What the agent runs ends, the agent does not, and goes on.
 func TestACP_CancelEndsTheCommandOnly(t *testing.T) {
 	t.Parallel()
 	const run = "sleep 6007"
 	driver, turn, sink := acpTurn(t, map[string]string{"ACP_RUN": run})
 	ended := running(t, driver, turn, sink)
-	sink.until(t, func() bool {
-		calls := sink.calls(t)
-		return len(calls) > 0 && calls[len(calls)-1].Status == "running"
-	})
+	untilRunning(t, sink)
 	cancelled(t, driver, turn, false) // nothing says that it runs a command
-	turn.Execution.Liveness = squad.Liveness{State: "command", Detail: run}
-	for { // the agent says that it starts it a moment before it does
-		if found, err := driver.Cancel(t.Context(), turn, "Ada"); err != nil {
-			t.Fatal(err)
-		} else if found {
-			break
-		}
-	}
+	cancelRun(t, driver, turn, run)
 	result := <-ended
 	if result.Outcome != agent.Finished || result.Summary != "I wrote it." {
 		t.Errorf("result %+v", result)
 	}
 	if n := len(result.Commands); n != 1 || result.Commands[0].ExitCode == 0 || result.Commands[0].Command != run {
 		t.Errorf("evidence %+v", result.Commands)
+	}
+}
+
+// An agent that does not notice the end of its command is told, in the same session,
+// and goes on; a server that comes back then does not tell it again.
+func TestACP_CancelReachesAnAgentThatDoesNotNotice(t *testing.T) {
+	t.Parallel()
+	const run = "sleep 6008"
+	gate := filepath.Join(t.TempDir(), "gate")
+	driver, turn, sink := acpTurn(t, map[string]string{"ACP_RUN": run, "ACP_DEAF": "1", "ACP_GATE_AFTER": gate})
+	driver.Patience = time.Millisecond
+	first, leave := context.WithCancel(t.Context())
+	out := agent.NewStream(first, sink, squad.Event{}, 0)
+	left := make(chan error, 1)
+	go func() { _, err := driver.Turn(first, turn, out); left <- err }()
+	untilRunning(t, sink)
+	cancelRun(t, driver, turn, run)
+	sink.until(t, func() bool { return strings.Contains(sink.texts(t, squad.EventThought), "so be it") })
+	leave()
+	if err := <-left; err == nil {
+		t.Fatal("the first reader did not notice its end")
+	}
+	if err := os.WriteFile(gate, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again := agent.NewStream(t.Context(), sink, squad.Event{}, sink.position)
+	result, err := driver.Turn(t.Context(), turn, again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if result.Outcome != agent.Finished || result.Summary != "I went on." || result.Session != "s-1" {
+		t.Errorf("result %+v", result)
+	}
+	if n := len(result.Commands); n != 1 || result.Commands[0].Command != run || result.Commands[0].ExitCode == 0 {
+		t.Errorf("evidence %+v", result.Commands)
+	}
+	if got := sink.texts(t, squad.EventThought); got != "let me seeso be it" {
+		t.Errorf("thought %q", got)
+	}
+	calls := sink.calls(t)
+	if last := calls[len(calls)-1]; last.Status != "failed" || !strings.Contains(last.Output, "cancelled by Ada") {
+		t.Errorf("call %+v", last)
 	}
 }
 
