@@ -11,6 +11,6 @@
 // gateway) are reached through the small interfaces of ports.go. Where one is
 // not given the route still exists and answers 503.
 //
-// Each open event stream has one goroutine of its own; it ends with the request
-// or when the server stops.
+// Each open event stream has goroutines of its own, which sleep while the event
+// log writes to it; they end with the request or when the server stops.
 package api

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"agentsquad"
@@ -19,13 +20,18 @@ import (
 // is cut off; it comes back with Last-Event-ID and misses nothing.
 const writeTimeout = 10 * time.Second
 
-// reader is one open stream. The writing goroutine and the heartbeat share it.
+// reader is one open stream. The event log, the goroutine that writes what the
+// log could not, and the heartbeat share it.
 type reader struct {
-	wire  wire
-	actor atomic.Pointer[squad.Actor]
+	wire    wire
+	raw     syscall.RawConn // of the wire; nil where every write may have to wait
+	metrics *metrics
+	view    atomic.Pointer[event.View]
 
 	mu      sync.Mutex
-	bounded time.Time // when the time of a write was last set
+	bounded time.Time   // when the time of a write was last set
+	rest    net.Buffers // to be written before anything else
+	broken  error       // part of an event may have been the last that was written
 }
 
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, f store.EventFilter) {
@@ -39,9 +45,8 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, f store.Eve
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
-	rd := &reader{}
-	actor := actorOf(ctx)
-	rd.actor.Store(&actor)
+	rd := &reader{metrics: s.metrics}
+	rd.look(actorOf(ctx))
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
@@ -52,7 +57,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, f store.Eve
 			_, err := io.Copy(io.Discard, conn)
 			cancel(err)
 		})
-		rd.wire = socket{conn}
+		rd.wire, rd.raw = socket{conn}, rawOf(conn)
 	} else {
 		w.WriteHeader(http.StatusOK)
 		rd.wire = response{w, http.NewResponseController(w)}
@@ -62,18 +67,20 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, f store.Eve
 	}
 	group.Go(func() { s.heartbeat(ctx, rd, cancel) })
 
-	see := func(e *squad.Event) bool { return seesEvent(*rd.actor.Load(), e) }
+	var sink event.Sink
+	if rd.raw != nil {
+		sink = rd
+	}
 	var buffers net.Buffers
-	for batch, err := range s.events.Batches(ctx, f) {
+	for batch, err := range s.events.Feed(ctx, f, sink) {
 		if err != nil {
 			return
 		}
 		var n int
-		if buffers, n = event.Wire(buffers[:0], batch, see); n == 0 {
+		if buffers, n = event.Wire(buffers[:0], batch, rd.View().See); n == 0 {
 			continue
 		}
-		if err := rd.send(buffers); err != nil {
-			s.metrics.cut.Inc()
+		if rd.send(buffers) != nil {
 			return
 		}
 		s.metrics.sent.Add(float64(n))
@@ -84,10 +91,22 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, f store.Eve
 func (rd *reader) send(buffers net.Buffers) error {
 	rd.mu.Lock()
 	defer rd.mu.Unlock()
-	if err := rd.bound(); err != nil {
-		return err
+	if rd.broken != nil {
+		return rd.broken
 	}
-	return rd.wire.send(buffers)
+	err := rd.bound()
+	if err == nil && len(rd.rest) > 0 {
+		err = rd.wire.send(rd.rest)
+		rd.rest = nil
+	}
+	if err == nil && len(buffers) > 0 {
+		err = rd.wire.send(buffers)
+	}
+	if err != nil {
+		rd.broken = err
+		rd.metrics.cut.Inc()
+	}
+	return err
 }
 
 // bound gives the write its time, at most once a second: each setting moves a
@@ -122,10 +141,9 @@ func (s *Server) heartbeat(ctx context.Context, rd *reader, cancel context.Cance
 			return
 		}
 		if err == nil {
-			rd.actor.Store(&actor)
+			rd.look(actor)
 		}
 		if err := rd.send(net.Buffers{[]byte(": heartbeat\n\n")}); err != nil {
-			s.metrics.cut.Inc()
 			cancel(err)
 			return
 		}

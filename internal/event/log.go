@@ -8,7 +8,8 @@
 // a repeat. Between nodes the bell is PostgreSQL's NOTIFY: a hint, sent after
 // commit and coalesced; a poll every two seconds covers a lost one.
 //
-// [NewLog] starts three goroutines (four on PostgreSQL); [Log.Close] ends them.
+// [NewLog] starts three goroutines (four on PostgreSQL); [Log.Close] ends them. With
+// many a [Sink] one of them has others help while a round of writes lasts.
 package event
 
 import (
@@ -47,6 +48,7 @@ type Log struct {
 
 	closed atomic.Bool // subscriptions end
 	tail   tail
+	rounds rounds
 
 	subscribers, joined, delivered, catchUps, appended, told atomic.Int64
 }
@@ -106,6 +108,7 @@ func (l *Log) Close() {
 		l.closed.Store(true)
 		l.stop(ErrClosed)
 		l.tail.rouse()
+		l.rounds.end()
 	}
 	l.done.Wait()
 }

@@ -2,7 +2,9 @@ package event
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"unique"
 
 	squad "agentsquad"
 	"agentsquad/internal/store"
@@ -41,10 +43,19 @@ func (l *Log) Subscribe(ctx context.Context, f store.EventFilter) iter.Seq2[squa
 // what is there at once, never an empty batch, so that they flush once for each.
 // f.Limit plays no part.
 func (l *Log) Batches(ctx context.Context, f store.EventFilter) iter.Seq2[[]*Entry, error] {
+	return l.Feed(ctx, f, nil)
+}
+
+// Feed is [Log.Batches] for a reader with a sink, to which the log writes by
+// itself what comes while the reader keeps up. Only the other batches are
+// yielded, never while one is being taken.
+func (l *Log) Feed(ctx context.Context, f store.EventFilter, sink Sink) iter.Seq2[[]*Entry, error] {
 	return func(yield func([]*Entry, error) bool) {
 		l.subscribers.Add(1)
 		defer l.subscribers.Add(-1)
-		r := reader{log: l, filter: f, cursor: max(f.After, 0), group: int(l.joined.Add(1) % wakeGroups)}
+		r := reader{log: l, filter: f, cursor: max(f.After, 0), group: int(l.joined.Add(1) % wakeGroups), sink: sink}
+		f.After, f.Limit = 0, 0
+		r.name = unique.Make(fmt.Sprintf("%#v", f))
 		for {
 			batch, err := r.next(ctx)
 			if err != nil {
@@ -65,6 +76,13 @@ type reader struct {
 	filter store.EventFilter
 	cursor int64
 	group  int
+
+	// Of a reader with a sink. While it takes part in the rounds, their lock
+	// guards the cursor and these.
+	sink  Sink
+	name  unique.Handle[string] // of the filter
+	place int                   // in the rounds, or -1
+	out   chan struct{}
 }
 
 // next waits for the next events that pass.
@@ -96,6 +114,9 @@ func (r *reader) next(ctx context.Context) ([]*Entry, error) {
 func (r *reader) wait(ctx context.Context, wake <-chan struct{}) error {
 	if r.log.closed.Load() {
 		return ErrClosed
+	}
+	if r.sink != nil {
+		return r.ride(ctx)
 	}
 	select {
 	case <-ctx.Done():

@@ -54,17 +54,11 @@ func (t *tail) size() (last int64, buffered int) {
 // begin says where the log stood when this node started.
 func (t *tail) begin(last int64) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.last = last
-	t.mu.Unlock()
-	t.rouse()
 }
 
-// add appends entries that follow the last one, and wakes all who wait.
-func (t *tail) add(entries []*Entry) {
-	t.append(entries)
-	t.rouse()
-}
-
+// append adds entries that follow the last one.
 func (t *tail) append(entries []*Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,6 +149,12 @@ func (l *Log) follow(ctx context.Context) {
 	}
 }
 
+// announce wakes all who wait, and writes to those that need no waking.
+func (l *Log) announce() {
+	l.tail.rouse()
+	l.rounds.run(l.tail.last)
+}
+
 // readOn adds what is new in the database.
 func (l *Log) readOn(ctx context.Context) error {
 	const page = 1000
@@ -164,13 +164,15 @@ func (l *Log) readOn(ctx context.Context) error {
 			return err
 		}
 		l.tail.begin(last)
+		l.announce()
 	}
 	for {
 		events, err := l.store.Events(ctx, store.EventFilter{After: l.tail.last, Limit: page})
 		if err != nil || len(events) == 0 {
 			return err
 		}
-		l.tail.add(paged(events))
+		l.tail.append(paged(events))
+		l.announce()
 		if len(events) < page {
 			return nil
 		}
