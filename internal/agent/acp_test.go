@@ -52,6 +52,12 @@ func (a *testAgent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (
 		return acp.LoadSessionResponse{}, errors.New("no such session")
 	}
 	a.dir = r.Cwd
+	if os.Getenv("ACP_LATE") == "1" { // as Gemini CLI 0.61
+		go func() {
+			time.Sleep(50 * time.Millisecond) // the answer goes first
+			_ = a.conn.SessionUpdate(context.WithoutCancel(ctx), acp.SessionNotification{SessionId: r.SessionId, Update: acp.UpdateAgentMessageText("older words")})
+		}()
+	}
 	return acp.LoadSessionResponse{}, nil
 }
 
@@ -239,6 +245,38 @@ func TestACP_SessionIsLoadedOrBegunAnew(t *testing.T) {
 		if got := sink.texts(t, squad.EventMessage); got != "I wrote it." {
 			t.Errorf("said %q", got)
 		}
+	}
+}
+
+// Nor is a past that comes after the answer, also to a reader that comes back.
+func TestACP_HistoryThatComesLateIsNotTheNewTurn(t *testing.T) {
+	t.Parallel()
+	gate := filepath.Join(t.TempDir(), "gate")
+	driver, turn, sink := acpTurn(t, map[string]string{"ACP_LOAD": "1", "ACP_LATE": "1", "ACP_GATE": gate})
+	turn.Session = "s-0"
+	first, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	out := agent.NewStream(first, sink, squad.Event{}, 0)
+	go func() { _, err := driver.Turn(first, turn, out); left <- err }()
+	<-sink.wrote
+	cancel()
+	<-left
+	if err := os.WriteFile(gate, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again := agent.NewStream(t.Context(), sink, squad.Event{}, sink.position)
+	result, err := driver.Turn(t.Context(), turn, again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if result.Outcome != agent.Finished || result.Summary != "I wrote it." {
+		t.Errorf("result %+v", result)
+	}
+	if got := sink.texts(t, squad.EventMessage); got != "I wrote it." {
+		t.Errorf("said %q", got)
 	}
 }
 

@@ -49,7 +49,10 @@ func (a ACP) Cancel(ctx context.Context, t Turn, by string) (bool, error) {
 	if seen.ended(ctx, calls, cmp.Or(a.Patience, patience)) {
 		return true, nil
 	}
-	return true, interrupt(ctx, a.Dir, t, seen.session, by)
+	if err = interrupt(ctx, a.Dir, t, seen.session, by); err != nil && seen.ended(ctx, calls, 0) {
+		err = nil // it noticed at the last moment, and there is nobody left to tell
+	}
+	return true, err
 }
 
 // command finds the processes of the command that the agent runs.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path"
 	"strconv"
 	"strings"
@@ -53,10 +54,10 @@ type acpSession struct {
 
 	mu      sync.Mutex
 	partial []byte
-	read    int64  // bytes of whole lines
-	joined  bool   // an earlier reader began the conversation
-	opened  bool   // the session was asked for
-	ready   bool   // the session is there; what is told before is of earlier turns
+	read    int64 // bytes of whole lines
+	opened  bool  // the session was asked for
+	ready   bool  // the prompt is out; what is told before is of earlier turns
+	history history
 	asked   bool   // the prompt was sent, by us or by an earlier reader
 	number  int    // of the prompt that is answered next
 	marker  string // a file that says that the prompt was sent
@@ -92,12 +93,18 @@ func (s *acpSession) rejoin() error {
 	if err != nil && squad.CodeOf(err) != squad.CodeNotFound {
 		return err
 	}
+	var end int64
 	if err == nil {
-		f.Close()
+		defer f.Close()
+		text, err := io.ReadAll(io.LimitReader(f, 20))
+		if err != nil {
+			return err
+		}
+		end, _ = strconv.ParseInt(string(text), 10, 64) // an older version left it empty
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.joined, s.asked, s.partial, s.read = true, err == nil, nil, 0
+	s.asked, s.history.end, s.partial, s.read = err == nil, end, nil, 0
 	return nil
 }
 
@@ -166,6 +173,7 @@ func (s *acpSession) breach(format string, args ...any) {
 // handle acts on one message. What an earlier reader told is only remembered. The
 // caller holds mu.
 func (s *acpSession) handle(line []byte, fresh bool) {
+	s.ready = s.ready || s.asked && s.session != "" && s.read > s.history.end
 	var m rpc
 	if json.Unmarshal(line, &m) != nil {
 		if fresh && len(bytes.TrimSpace(line)) > 0 { // some programs greet on standard output
@@ -216,8 +224,11 @@ func (s *acpSession) response(m rpc, fresh bool) {
 			}
 			s.session = string(r.SessionId)
 		}
-		if s.ready = true; !s.asked {
-			s.asked = true
+		switch {
+		case s.asked: // by an earlier reader
+		case id == idSession && s.turn.Session != "" && s.load:
+			s.settle()
+		default:
 			s.prompt()
 		}
 	case s.number:
@@ -252,7 +263,8 @@ func (s *acpSession) tools() []acp.McpServer {
 }
 
 func (s *acpSession) prompt() {
-	if err := s.turn.Box.Write(s.ctx, s.marker, nil); err != nil {
+	s.asked, s.ready = true, true
+	if err := s.turn.Box.Write(s.ctx, s.marker, strconv.AppendInt(nil, s.read, 10)); err != nil {
 		s.err = fmt.Errorf("note prompt: %w", err)
 		return
 	}

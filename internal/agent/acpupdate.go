@@ -13,7 +13,8 @@ import (
 // update makes an event of what the agent reports. The caller holds mu.
 func (s *acpSession) update(raw json.RawMessage, fresh bool) {
 	if !s.ready {
-		return // a loaded session is told anew
+		s.history.more()
+		return
 	}
 	var n acp.SessionNotification
 	if json.Unmarshal(raw, &n) != nil {
