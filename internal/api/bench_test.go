@@ -58,7 +58,7 @@ func BenchmarkStream1000(b *testing.B) {
 			commits = append(commits, time.Since(began))
 		})
 		slices.Sort(commits)
-		b.ReportMetric(float64(commits[len(commits)*99/100].Microseconds())/1000, "commit-p99-ms") // the disk's share
+		b.ReportMetric(float64(commits[len(commits)*99/100].Microseconds())/1000, "commit-p99-ms") // what the writers wait
 		b.ReportMetric(floor.P50, "floor-p50-ms")
 		b.ReportMetric(floor.P99, "floor-p99-ms")
 		b.ReportMetric(floor.cpu.Seconds(), "floor-cpu-s")

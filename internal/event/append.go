@@ -84,9 +84,16 @@ func (l *Log) enqueue(ctx context.Context, b *batch) error {
 	}
 }
 
-// commit writes batches until the channel is closed and empty.
+// commit writes batches until the channel is closed and empty. A commit costs
+// most of a millisecond of processor time however little is in it, and what many
+// readers wait for waits for company anyway: with them, commits keep a distance.
 func (l *Log) commit() {
+	var began time.Time
 	for first := range l.appends {
+		if d := l.spread()/5 - time.Since(began); d >= time.Millisecond {
+			time.Sleep(d)
+		}
+		began = time.Now()
 		all := []*batch{first}
 		n := len(first.events)
 	more:

@@ -120,6 +120,11 @@ func (t *tail) after(seq int64, limit, group int) (entries []*Entry, wake <-chan
 	return t.entries[from:to:to], nil, false, t.last
 }
 
+// spread is how far apart wake-ups are now.
+func (l *Log) spread() time.Duration {
+	return min(time.Duration(l.subscribers.Load())*perSubscriber, 20*time.Millisecond)
+}
+
 // follow keeps the tail up to the database until ctx ends.
 func (l *Log) follow(ctx context.Context) {
 	poll := time.NewTicker(pollEvery)
@@ -136,8 +141,7 @@ func (l *Log) follow(ctx context.Context) {
 				return
 			}
 		}
-		d := min(time.Duration(l.subscribers.Load())*perSubscriber, 20*time.Millisecond) - time.Since(began)
-		if d >= time.Millisecond && !sleep(ctx, d) {
+		if d := l.spread() - time.Since(began); d >= time.Millisecond && !sleep(ctx, d) {
 			return
 		}
 		select {
