@@ -262,8 +262,9 @@ func (r *running) finish(ctx context.Context, sub *reader, send func(*process.Pr
 			continue
 		default:
 		}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return ctx.Err() // it ended because its time was up
+		// It ended because its time was up. The context itself may notice a moment later.
+		if deadline, limited := ctx.Deadline(); limited && !time.Now().Before(deadline) {
+			return context.DeadlineExceeded
 		}
 		return send(r.endEvent())
 	}
