@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,20 @@ func TestMetrics_CountRoutesNotPaths(t *testing.T) {
 			t.Fatal(text)
 		}
 	})
+}
+
+func TestMetrics_APageThatIsLeftIsNoFailure(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, api.Prefix+"/tasks", nil)
+	r.Header = bearer(h.admin.token)
+	h.server.ServeHTTP(httptest.NewRecorder(), r)
+	_, text := h.request(http.MethodGet, "/metrics", "", nil)
+	if !strings.Contains(text, `status="499"`) || strings.Contains(text, `status="503"`) {
+		t.Fatal(text)
+	}
 }
 
 func TestInsights_CountWhatHappened(t *testing.T) {

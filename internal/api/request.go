@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -83,6 +84,10 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// statusGone is counted for a request whose sender no longer waits for the answer, as
+// each page does that is left while it loads: that is no failure of ours.
+const statusGone = 499
+
 // observe gives each request its identity, contains its panics, writes one log
 // line and counts it.
 func (s *Server) observe(next http.Handler) http.Handler {
@@ -103,12 +108,16 @@ func (s *Server) observe(next http.Handler) http.Handler {
 					writeProblem(rec, r, squad.Errorf(squad.CodeInternal, "something went wrong on the server; its log has the details"))
 				}
 			}
-			s.metrics.request(r.Method, i.route, rec.status, time.Since(began))
-			level := slog.LevelDebug
-			if rec.status >= http.StatusInternalServerError {
+			status, level := rec.status, slog.LevelDebug
+			switch {
+			case status < http.StatusInternalServerError:
+			case errors.Is(r.Context().Err(), context.Canceled):
+				status = statusGone
+			default:
 				level = slog.LevelWarn
 			}
-			i.log.Log(r.Context(), level, "request", "method", r.Method, "path", r.URL.Path, "status", rec.status,
+			s.metrics.request(r.Method, i.route, status, time.Since(began))
+			i.log.Log(r.Context(), level, "request", "method", r.Method, "path", r.URL.Path, "status", status,
 				"bytes", rec.bytes, "duration_ms", time.Since(began).Milliseconds(), "actor", i.actor.String(), "remote", i.remote)
 		}()
 		next.ServeHTTP(rec, r)

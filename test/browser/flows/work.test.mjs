@@ -165,7 +165,7 @@ test('a long talk is followed, left and taken up again; the run is cancelled aft
   await until('the agent is stopped', async () => (await server.api(`/executions/${second}`)).status === 'cancelled')
   await page.getByRole('link', { name: `Task #${task.number}` }).click()
   await asks(page, { open: () => menu('More', 'Delete…'), title: `Delete #${task.number}?`, lost: /executions and logs are gone for good/, verb: 'Delete' })
-  await page.getByRole('heading', { name: 'Board' }).waitFor()
+  await page.waitForURL(/\/board$/)
   assert.equal((await server.api(`/tasks?squad_id=${squad.id}`)).items.length, 0)
   assert.deepEqual(troubles, [])
   await context.close()
