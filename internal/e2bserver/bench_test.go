@@ -139,28 +139,30 @@ type counter int64
 
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
+// BenchmarkCreate100 asks for a hundred sandboxes at once: all run within 8 s is the
+// aim. Each is given a command as soon as it is there, so that the last ones start
+// beside the first ones' work; when all have answered is told too.
 func BenchmarkCreate100(b *testing.B) {
 	s := e2btest.Start(b)
 	c := client(b, s, e2btest.Key)
 	const n = 100
-	var total time.Duration
-	var times []time.Duration
+	var run, answered []time.Duration
 	for b.Loop() {
 		boxes := make([]*e2b.Sandbox, n)
-		times = make([]time.Duration, n)
+		run, answered = make([]time.Duration, n), make([]time.Duration, n)
 		errs := make([]error, n)
 		began := time.Now()
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
-				if boxes[i], errs[i] = c.Create(b.Context(), e2b.CreateOptions{Timeout: time.Hour}); errs[i] == nil {
+				boxes[i], errs[i] = c.Create(b.Context(), e2b.CreateOptions{Timeout: time.Hour})
+				if run[i] = time.Since(began); errs[i] == nil {
 					errs[i] = firstOutput(b.Context(), boxes[i])
 				}
-				times[i] = time.Since(began)
+				answered[i] = time.Since(began)
 			})
 		}
 		wg.Wait()
-		total = time.Since(began)
 		b.StopTimer()
 		for i, err := range errs {
 			if err != nil {
@@ -173,9 +175,10 @@ func BenchmarkCreate100(b *testing.B) {
 		wg.Wait()
 		b.StartTimer()
 	}
-	b.ReportMetric(total.Seconds(), "total-s")
-	b.ReportMetric(quantile(times, 0.5).Seconds(), "p50-s")
-	b.ReportMetric(quantile(times, 0.99).Seconds(), "p99-s")
+	b.ReportMetric(slices.Max(run).Seconds(), "all-run-s")
+	b.ReportMetric(quantile(run, 0.5).Seconds(), "run-p50-s")
+	b.ReportMetric(quantile(run, 0.99).Seconds(), "run-p99-s")
+	b.ReportMetric(slices.Max(answered).Seconds(), "all-answered-s")
 	b.ReportMetric(0, "ns/op")
 }
 
