@@ -1,22 +1,16 @@
 package gvisor_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"agentsquad/internal/gvisor"
 	"agentsquad/internal/gvisor/gvisortest"
@@ -34,117 +28,26 @@ func report(b *testing.B, name string, all []time.Duration) {
 // benchmark runs once.
 func samples(b *testing.B) int { return max(b.N, 9) }
 
-// bare runs echo by runsc alone, with the root of the base template, and returns
-// the time to its output: the floor, and how fast the runsc that we ship does the same.
-type bare struct {
-	program string
-	dir     string
-	n       atomic.Int64
-}
-
-func newBare(b *testing.B, r *gvisor.Runtime, program string) *bare {
-	b.Helper()
-	base, err := r.Template("base")
-	if err != nil {
-		b.Fatal(err)
-	}
-	f := &bare{program: program, dir: shortDir(b)}
-	writeBareBundle(b, f.dir, base)
-	return f
-}
-
-func (f *bare) run(b *testing.B) time.Duration {
-	b.Helper()
-	took, err := f.try(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	return took
-}
-
-func (f *bare) try(ctx context.Context) (time.Duration, error) {
-	began := time.Now()
-	cmd := exec.CommandContext(ctx, f.program, "--root="+f.dir+"/root", "--network=none", "--ignore-cgroups",
-		"--gofer-network-namespace=new", "--overlay2=all:dir="+f.dir, "run", "--bundle="+f.dir, "bare"+strconv.FormatInt(f.n.Add(1), 10))
-	cmd.Args[0] = "runsc"
-	cmd.Env = []string{"PATH=/usr/bin:/bin"}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return 0, err
-	}
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	took := time.Since(began)
-	if err := cmd.Wait(); err != nil || line != "hello\n" {
-		return 0, fmt.Errorf("bare runsc: %q %w", line, err)
-	}
-	return took, nil
-}
-
-// hundred is how long a hundred of them take, as many at once as are quickest.
-func (f *bare) hundred(b *testing.B) time.Duration {
-	b.Helper()
-	began := time.Now()
-	var group errgroup.Group
-	group.SetLimit(2 * runtime.NumCPU())
-	for range 100 {
-		group.Go(func() error {
-			_, err := f.try(b.Context())
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(began)
-}
-
 // BenchmarkBareRunsc is the floor by itself.
 func BenchmarkBareRunsc(b *testing.B) {
 	r := newRuntime(b)
-	floor, ours := newBare(b, r, gvisortest.Bare(b)), newBare(b, r, r.Program())
+	floor, ours := gvisortest.NewBare(b, r, gvisortest.Build(b)), gvisortest.NewBare(b, r, r.Program())
 	var all, tuned []time.Duration
 	for range samples(b) {
-		all = append(all, floor.run(b))
-		tuned = append(tuned, ours.run(b))
+		all = append(all, floor.Run(b))
+		tuned = append(tuned, ours.Run(b))
 	}
 	report(b, "bare", all)
 	report(b, "ours", tuned)
 }
 
-func writeBareBundle(b *testing.B, dir string, base gvisor.Template) {
-	b.Helper()
-	var mounts []string
-	for _, m := range base.Root.Binds {
-		kind, source := "bind", m.Dir
-		if m.Image != "" {
-			kind, source = "erofs", m.Image
-		}
-		mounts = append(mounts, fmt.Sprintf(`{"destination":%q,"type":%q,"source":%q,"options":["rw"]}`, m.Path, kind, source))
-	}
-	spec := fmt.Sprintf(`{"ociVersion":"1.0.0","root":{"path":"rootfs"},"hostname":"bare",
-"process":{"user":{"uid":0,"gid":0},"args":["/bin/echo","hello"],"cwd":"/","env":["PATH=/bin"]},
-"mounts":[{"destination":"/proc","type":"proc","source":"proc"},%s],
-"annotations":{"dev.gvisor.spec.rootfs.source":%q,"dev.gvisor.spec.rootfs.type":"erofs","dev.gvisor.spec.rootfs.overlay":%q},
-"linux":{"namespaces":[{"type":"pid"},{"type":"ipc"},{"type":"uts"},{"type":"mount"},{"type":"network"}]}}`,
-		strings.Join(mounts, ","), base.Root.Image, "dir="+dir)
-	if err := os.MkdirAll(filepath.Join(dir, "rootfs"), 0o755); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(spec), 0o600); err != nil {
-		b.Fatal(err)
-	}
-}
-
 // BenchmarkCreate takes turns with the floor, so that both meet the same machine.
 func BenchmarkCreate(b *testing.B) {
 	r := newRuntime(b)
-	f, own := newBare(b, r, gvisortest.Bare(b)), newBare(b, r, r.Program())
+	f, own := gvisortest.NewBare(b, r, gvisortest.Build(b)), gvisortest.NewBare(b, r, r.Program())
 	var floor, ours, created, output, killed []time.Duration
 	for range samples(b) {
-		floor, ours = append(floor, f.run(b)), append(ours, own.run(b))
+		floor, ours = append(floor, f.Run(b)), append(ours, own.Run(b))
 		began := time.Now()
 		s := create(b, r, gvisor.Spec{})
 		created = append(created, time.Since(began))
@@ -218,7 +121,7 @@ func BenchmarkFork8(b *testing.B) {
 func Benchmark100AtOnce(b *testing.B) {
 	for range b.N {
 		r := newRuntime(b)
-		floor := newBare(b, r, gvisortest.Bare(b)).hundred(b)
+		floor := gvisortest.NewBare(b, r, gvisortest.Build(b)).Hundred(b)
 		began := time.Now()
 		var mu sync.Mutex
 		var all []time.Duration

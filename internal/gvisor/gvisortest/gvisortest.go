@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
 
 	"agentsquad/internal/gvisor"
 )
@@ -34,19 +33,6 @@ func Runsc(dir string) string {
 		return "/proc/self/exe"
 	}
 	return found[0]
-}
-
-// Bare builds gVisor's own runsc as its makers wrote it, without our additions: the
-// floor that benchmarks compare with.
-func Bare(tb testing.TB) string {
-	tb.Helper()
-	program := filepath.Join(tb.TempDir(), "runsc")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "gvisor.dev/gvisor/runsc")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("build runsc: %v\n%s", err, out)
-	}
-	return program
 }
 
 // again builds and runs the tests of the current folder, where tests always run.
