@@ -16,9 +16,9 @@ const [url, token] = process.argv.slice(2)
 const tasks = Number(process.env.PERF_TASKS ?? 500)
 const running = Number(process.env.PERF_RUNNING ?? 100)
 
-// Says something every five seconds: each sleep is a process in a sandbox, and 100 of them a
-// second would measure the machine and not the page.
-const AGENT = 'n=0; while [ $n -lt 200 ]; do n=$((n+1)); echo "line $n of the work"; sleep 5; done'
+// Says something every five seconds and waits in between without a process of its own: a
+// hundred sandboxes that start one each would measure the machine and not the page.
+const AGENT = `bash -c 'mkfifo /tmp/never; exec 3<>/tmp/never; for n in {1..400}; do echo "line $n of the work"; read -t 5 -u 3; done'`
 
 const browser = await launch()
 const server = url ? { url, token, close: () => {} } : await Server.start({ SQUAD_MAX_RUNNING: String(running) })
