@@ -46,7 +46,7 @@ func NewBare(tb testing.TB, r *gvisor.Runtime, program string) *Bare {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "bare") // short: gVisor puts sockets below it
+	dir, err := os.MkdirTemp("", "bare") //nolint:usetesting // unix sockets need a short path
 	if err != nil {
 		tb.Fatal(err)
 	}
