@@ -149,8 +149,8 @@ func TestBudget_EndsTheExecutionWithItsCause(t *testing.T) {
 func TestLLM_LoopIsStopped(t *testing.T) {
 	t.Parallel()
 	var same []step
-	for range 40 {
-		same = append(same, step{tool: "run_command", input: in("command", "echo again")})
+	for range 40 { // the page is told once a second
+		same = append(same, step{tool: "run_command", input: in("command", "sleep 0.2; echo again")})
 	}
 	m := newModel(t, map[string][]step{"loop": same})
 	c := newServer(t, m).crew()
