@@ -27,7 +27,7 @@ func (c *cluster) check(s, victim *server, w *crew) {
 			c.t.Errorf("%s task #%d has %d pull requests", w.provider, k.Number, len(pulls))
 		}
 		branch := fmt.Sprintf("task-%d", k.Number)
-		for _, file := range []string{"first.txt", "second.txt"} {
+		for _, file := range []string{fmt.Sprintf("first-%d.txt", k.Number), fmt.Sprintf("second-%d.txt", k.Number)} {
 			if got := house.Sh(c.t, bare, "git show "+branch+":"+file); got != strconv.FormatInt(k.Number, 10) {
 				c.t.Errorf("%s %s: %s has %q", w.provider, branch, file, got)
 			}
@@ -97,7 +97,9 @@ func (c *cluster) endAll(s *server) {
 	for _, w := range c.crews {
 		for _, k := range w.tasks {
 			if _, err := s.CancelTask(ctx, k.ID, "the test is over"); err != nil {
-				c.t.Errorf("cancel task #%d: %v", k.Number, err)
+				now, _ := s.Task(ctx, k.ID)
+				e, _ := s.Execution(ctx, now.ExecutionID)
+				c.t.Errorf("cancel task #%d (%s, %s): %v; its execution on %s: step %s, %s: %s", k.Number, now.Status, now.Cause, err, w.provider, e.Step, e.ErrorCode, e.Error)
 			}
 		}
 	}

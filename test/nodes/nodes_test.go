@@ -19,13 +19,14 @@ import (
 )
 
 // asks stores something and asks; after the answer it works for some seconds.
-const asks = `if [ ! -e first.txt ]; then
-  echo "$SQUAD_TASK_NUMBER" > first.txt
+const asks = `n=$SQUAD_TASK_NUMBER # files of its own: one task that is merged must not clash with the others
+if [ ! -e first-$n.txt ]; then
+  echo $n > first-$n.txt
   echo '{"squad":"question","text":"Shall I go on?"}'
   exit 0
 fi
 for i in $(seq 1 60); do echo "line $i"; sleep 0.1; done
-echo "$SQUAD_TASK_NUMBER" > second.txt`
+echo $n > second-$n.txt`
 
 // cluster is two nodes on one database, and a third machine that rents them sandboxes.
 type cluster struct {
