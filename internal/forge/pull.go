@@ -96,47 +96,63 @@ func (s *Service) name(ctx context.Context, actor squad.Actor) string {
 // saveComment writes a remark that is new to us, with its event, and what it does
 // to the state of the review. A remark that is known is returned as stored.
 func (s *Service) saveComment(ctx context.Context, repo squad.Repository, pull squad.PullRequest, c squad.ReviewComment) (squad.ReviewComment, error) {
-	c.PullID = pull.ID
-	err := s.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
+	one := []squad.ReviewComment{c}
+	err := s.saveComments(ctx, repo, pull, one)
+	return one[0], err
+}
+
+// saveComments writes remarks together: an agent that is woken by a review finds all
+// that was said in it, and needs no second turn for the rest.
+func (s *Service) saveComments(ctx context.Context, repo squad.Repository, pull squad.PullRequest, comments []squad.ReviewComment) error {
+	return s.cfg.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.Lock(ctx, "pulls:"+repo.ID); err != nil {
 			return err
 		}
-		if c.RemoteID != "" {
-			known, err := tx.ReviewComments(ctx, store.ReviewCommentFilter{PullID: pull.ID, RemoteID: c.RemoteID, Limit: 1})
-			if err != nil || len(known) > 0 {
-				if len(known) > 0 {
-					c = known[0]
-				}
+		for i := range comments {
+			if err := writeComment(ctx, tx, repo, pull, &comments[i]); err != nil {
 				return err
 			}
 		}
-		if err := tx.CreateReviewComment(ctx, &c); err != nil {
+		return nil
+	})
+}
+
+func writeComment(ctx context.Context, tx *store.Tx, repo squad.Repository, pull squad.PullRequest, c *squad.ReviewComment) error {
+	c.PullID = pull.ID
+	if c.RemoteID != "" {
+		known, err := tx.ReviewComments(ctx, store.ReviewCommentFilter{PullID: pull.ID, RemoteID: c.RemoteID, Limit: 1})
+		if err != nil || len(known) > 0 {
+			if len(known) > 0 {
+				*c = known[0]
+			}
 			return err
 		}
-		keys := squad.Event{SquadID: repo.SquadID, RepositoryID: repo.ID, TaskID: pull.TaskID}
-		events := []squad.Event{withPayload(keys, squad.EventReviewReceived, c)}
-		// What a remote forge makes of all verdicts together, it says itself.
-		if review, changes := reviewState(c.Verdict); changes && repo.Forge == squad.ForgeLocal {
-			fresh, err := tx.PullRequest(ctx, pull.ID)
-			if err != nil {
-				return err
-			}
-			if review == "approved" && fresh.Review == "changes_requested" {
-				if review, err = standing(ctx, tx, pull.ID); err != nil {
-					return err
-				}
-			}
-			if fresh.Review = review; review == "approved" && fresh.Mergeable == "blocked" && fresh.Checks != "failure" && !fresh.Draft {
-				fresh.Mergeable = "clean"
-			}
-			if err := tx.UpdatePullRequest(ctx, &fresh); err != nil {
-				return err
-			}
-			events = append(events, withPayload(keys, squad.EventPRUpdated, fresh))
+	}
+	if err := tx.CreateReviewComment(ctx, c); err != nil {
+		return err
+	}
+	keys := squad.Event{SquadID: repo.SquadID, RepositoryID: repo.ID, TaskID: pull.TaskID}
+	events := []squad.Event{withPayload(keys, squad.EventReviewReceived, *c)}
+	// What a remote forge makes of all verdicts together, it says itself.
+	if review, changes := reviewState(c.Verdict); changes && repo.Forge == squad.ForgeLocal {
+		fresh, err := tx.PullRequest(ctx, pull.ID)
+		if err != nil {
+			return err
 		}
-		return tx.Append(ctx, events...)
-	})
-	return c, err
+		if review == "approved" && fresh.Review == "changes_requested" {
+			if review, err = standing(ctx, tx, pull.ID); err != nil {
+				return err
+			}
+		}
+		if fresh.Review = review; review == "approved" && fresh.Mergeable == "blocked" && fresh.Checks != "failure" && !fresh.Draft {
+			fresh.Mergeable = "clean"
+		}
+		if err := tx.UpdatePullRequest(ctx, &fresh); err != nil {
+			return err
+		}
+		events = append(events, withPayload(keys, squad.EventPRUpdated, fresh))
+	}
+	return tx.Append(ctx, events...)
 }
 
 // standing is what the last verdicts of all reviewers come to: an approval takes back
@@ -234,10 +250,8 @@ func (s *Service) Refresh(ctx context.Context, _ squad.Actor, pullID string) (sq
 	if err != nil {
 		return fresh, err
 	}
-	for _, c := range comments {
-		if _, err := s.saveComment(ctx, repo, fresh, c); err != nil {
-			return fresh, err
-		}
+	if err := s.saveComments(ctx, repo, fresh, comments); err != nil {
+		return fresh, err
 	}
 	return s.cfg.Store.PullRequest(ctx, pullID)
 }
