@@ -190,6 +190,24 @@ func TestACP_TurnBecomesTypedEvents(t *testing.T) {
 	}
 }
 
+// joined opens the gate that the agent waits at, and reads its turn to the end as a
+// server does that comes back.
+func joined(t *testing.T, driver agent.Driver, turn agent.Turn, sink *memorySink, gate string) agent.Result {
+	t.Helper()
+	if err := os.WriteFile(gate, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again := agent.NewStream(t.Context(), sink, squad.Event{}, sink.position)
+	result, err := driver.Turn(t.Context(), turn, again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
 // A server that dies while the agent works joins it again: no second prompt, no
 // event twice, none missed.
 func TestACP_SecondReaderContinuesTheConversation(t *testing.T) {
@@ -205,17 +223,7 @@ func TestACP_SecondReaderContinuesTheConversation(t *testing.T) {
 	if err := <-left; err == nil {
 		t.Fatal("the first reader did not notice its end")
 	}
-	if err := os.WriteFile(gate, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	again := agent.NewStream(t.Context(), sink, squad.Event{}, sink.position)
-	result, err := driver.Turn(t.Context(), turn, again)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	result := joined(t, driver, turn, sink, gate)
 	if result.Outcome != agent.Finished || result.Summary != "I wrote it." {
 		t.Errorf("result %+v", result)
 	}
@@ -261,17 +269,7 @@ func TestACP_HistoryThatComesLateIsNotTheNewTurn(t *testing.T) {
 	<-sink.wrote
 	cancel()
 	<-left
-	if err := os.WriteFile(gate, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	again := agent.NewStream(t.Context(), sink, squad.Event{}, sink.position)
-	result, err := driver.Turn(t.Context(), turn, again)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	result := joined(t, driver, turn, sink, gate)
 	if result.Outcome != agent.Finished || result.Summary != "I wrote it." {
 		t.Errorf("result %+v", result)
 	}

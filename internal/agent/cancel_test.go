@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -142,17 +141,7 @@ func TestACP_CancelReachesAnAgentThatDoesNotNotice(t *testing.T) {
 	if err := <-left; err == nil {
 		t.Fatal("the first reader did not notice its end")
 	}
-	if err := os.WriteFile(gate, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	again := agent.NewStream(t.Context(), sink, squad.Event{}, sink.position)
-	result, err := driver.Turn(t.Context(), turn, again)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	result := joined(t, driver, turn, sink, gate)
 	if result.Outcome != agent.Finished || result.Summary != "I went on." || result.Session != "s-1" {
 		t.Errorf("result %+v", result)
 	}

@@ -283,7 +283,6 @@ func TestGitea_ARepositoryIsTakenRightAfterItsFirstPush(t *testing.T) {
 		name := fmt.Sprintf("fresh-%d", i)
 		server.Call(t, http.MethodPost, "/orgs/"+owner+"/repos", server.Token, map[string]any{"name": name, "default_branch": "main"}, nil)
 		repo := squad.Repository{Name: owner + "/" + name, Forge: squad.ForgeGitea, URL: server.URL + "/" + owner + "/" + name + ".git"}
-
 		run(t, s.work, "push", "-q", server.CloneURL(repo.Name, server.Token), "HEAD:refs/heads/main")
 		if err := s.as(server.Token).Prepare(t.Context(), &repo, ""); err != nil {
 			t.Fatalf("right after the first push: %v", err)
