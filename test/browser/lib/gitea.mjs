@@ -15,9 +15,13 @@ export const gitea = url && {
   url,
   token,
 
-  async api(path, { method = 'GET', body } = {}) {
+  async api(path, { method = 'GET', body } = {}, tries = 100) {
     const answer = await fetch(`${url}/api/v1${path}`, { method, headers: { Authorization: `token ${token}`, 'Content-Type': 'application/json' }, body: body && JSON.stringify(body) })
     const text = await answer.text()
+    if (answer.status === 405 && text.includes('try again later') && tries > 1) { // a merge, while it looks at what was pushed
+      await sleep(100)
+      return this.api(path, { method, body }, tries - 1)
+    }
     if (!answer.ok) throw new Error(`gitea ${method} ${path}: ${answer.status} ${text}`)
     return text ? JSON.parse(text) : undefined
   },
