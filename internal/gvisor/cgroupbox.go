@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,30 +14,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// create makes the cgroups of one sandbox and returns their folders.
-func (c *cgroups) create(id string, l Limits) ([]string, error) {
+// controllers are those that a sandbox has cgroups of, in this order.
+var controllers = []string{"cpu", "memory", "pids", "cpuacct"}
+
+// dirs are the folders that the cgroups of a sandbox have, made or not.
+func (c *cgroups) dirs(id string) []string {
 	var dirs []string
-	made := map[string]bool{}
-	for _, controller := range []string{"cpu", "memory", "pids", "cpuacct"} {
-		parent := c.parents[controller]
-		if parent == "" {
+	for _, controller := range controllers {
+		if parent := c.parents[controller]; parent != "" && !slices.Contains(dirs, filepath.Join(parent, id)) {
+			dirs = append(dirs, filepath.Join(parent, id))
+		}
+	}
+	return dirs
+}
+
+// create makes the cgroups of one sandbox and sets its limits.
+func (c *cgroups) create(id string, l Limits) error {
+	for _, dir := range c.dirs(id) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make cgroup: %w", err)
+		}
+	}
+	for _, controller := range controllers {
+		if c.parents[controller] == "" {
 			continue
 		}
-		dir := filepath.Join(parent, id)
-		if !made[dir] {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return dirs, fmt.Errorf("make cgroup: %w", err)
-			}
-			made[dir] = true
-			dirs = append(dirs, dir)
-		}
 		for file, value := range c.settings(controller, l) {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil {
-				return dirs, fmt.Errorf("set %s: %w", file, err)
+			if err := os.WriteFile(filepath.Join(c.parents[controller], id, file), []byte(value), 0o644); err != nil {
+				return fmt.Errorf("set %s: %w", file, err)
 			}
 		}
 	}
-	return dirs, nil
+	return nil
 }
 
 // settings are the files of one controller and what is written to them.
@@ -113,15 +122,6 @@ func oomKilled(dirs []string) bool {
 		}
 	}
 	return false
-}
-
-// dirs are the folders that the cgroups of a sandbox have, made or not.
-func (c *cgroups) dirs(id string) []string {
-	var dirs []string
-	for _, parent := range c.parents {
-		dirs = append(dirs, filepath.Join(parent, id))
-	}
-	return dirs
 }
 
 // strays are cgroups of sandboxes that known does not know.

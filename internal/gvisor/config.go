@@ -47,6 +47,9 @@ type Config struct {
 	// ParallelStarts bounds how many sandboxes start at the same time; 0 means
 	// twice the processors.
 	ParallelStarts int
+	// Crowd is how many running sandboxes are a crowd, see [Runtime.crowded]; 0 means
+	// eight for each processor.
+	Crowd int
 	// StartTimeout bounds one create or resume; 0 means 60 s.
 	StartTimeout time.Duration
 	// Defaults fill the zero fields of a Spec's limits.
@@ -92,6 +95,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ParallelStarts <= 0 {
 		c.ParallelStarts = 2 * runtime.NumCPU()
+	}
+	if c.Crowd <= 0 {
+		c.Crowd = 8 * runtime.NumCPU()
 	}
 	if c.StartTimeout <= 0 {
 		c.StartTimeout = time.Minute

@@ -63,7 +63,6 @@ func (r *Runtime) launch(ctx context.Context, rec record) (*Sandbox, error) {
 	}
 	defer release()
 	rec.Warnings = r.cgroups.missing
-	rec.Boot = bootID()
 	s := r.newSandbox(rec)
 	if err := r.add(s); err != nil {
 		return nil, err
@@ -96,18 +95,15 @@ func (r *Runtime) launch(ctx context.Context, rec record) (*Sandbox, error) {
 // start brings the sandbox up, from nothing or from a checkpoint, and waits for
 // its tunnel. The caller holds the turn and cleans up after an error.
 func (s *Sandbox) start(ctx context.Context) error {
-	rec := s.record()
-	if err := s.change(func(*record) {}); err != nil {
+	dirs := s.rt.cgroups.dirs(s.id)
+	if err := s.change(func(r *record) { r.Cgroups, r.Boot = dirs, bootID() }); err != nil {
 		return err
 	}
+	rec := s.record()
 	if err := s.box.parts(); err != nil {
 		return err
 	}
-	dirs, err := s.rt.cgroups.create(s.id, rec.Limits)
-	if cerr := s.change(func(r *record) { r.Cgroups = dirs }); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := s.rt.cgroups.create(s.id, rec.Limits); err != nil {
 		return err
 	}
 	if err := s.writeBundle(rec); err != nil {
@@ -138,7 +134,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 // boot runs runsc until envd has answered at the door. runsc may still be busy with its
 // own books by then; the sandbox is already usable.
 func (s *Sandbox) boot(ctx context.Context, rec record, cgroups []string, door *os.File) error {
-	in := invocation{box: s.box, program: rec.runsc(), cgroups: cgroups, diskMB: rec.DiskMB, verb: "run", stdin: door}
+	in := invocation{box: s.box, program: rec.runsc(), cgroups: cgroups, diskMB: rec.DiskMB, verb: "run", stdin: door, crowded: s.rt.crowded()}
 	in.args = []string{"--detach", "--bundle=" + s.box.bundle(), "--pid-file=" + s.box.pid()}
 	switch {
 	case rec.Root.Checkpoint != "":

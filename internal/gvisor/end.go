@@ -14,8 +14,8 @@ import (
 // has given up.
 const cleanupTimeout = 30 * time.Second
 
-// watch holds the sandbox's process, writes its identity down and notices its
-// end.
+// watch holds the sandbox's process and notices its end. Who it is stands on disk with
+// the next change of the record; until then the pid file tells.
 func (s *Sandbox) watch() (*process, error) {
 	pid, err := readPID(s.box.pid())
 	if err != nil {
@@ -26,10 +26,9 @@ func (s *Sandbox) watch() (*process, error) {
 		return nil, err
 	}
 	started, _ := startTime(pid)
-	if err := s.change(func(r *record) { r.PID, r.Started, r.Boot = pid, started, bootID() }); err != nil {
-		p.close()
-		return nil, err
-	}
+	s.mu.Lock()
+	s.rec.PID, s.rec.Started = pid, started
+	s.mu.Unlock()
 	s.follow(p)
 	return p, nil
 }

@@ -4,8 +4,7 @@ package gvisor
 // proc would, and returns their folders and what is missing.
 func CgroupsIn(proc, name, id string, l Limits) (dirs, missing []string, err error) {
 	c := findCgroupsIn(proc, name)
-	dirs, err = c.create(id, l)
-	return dirs, c.missing, err
+	return c.dirs(id), c.missing, c.create(id, l)
 }
 
 // PruneOthers removes what others left beside a runtime whose cgroups are below these.

@@ -36,6 +36,7 @@ type invocation struct {
 	verb    string
 	args    []string
 	stdin   *os.File // of the sandbox; nil is /dev/null
+	crowded bool     // its processes sleep while they wait, see [Runtime.crowded]
 }
 
 func (r *runsc) flags(in invocation) []string {
@@ -52,6 +53,9 @@ func (r *runsc) flags(in invocation) []string {
 	}
 	if r.rootless {
 		f = append(f, "--rootless")
+	}
+	if in.crowded {
+		f = append(f, "--systrap-disable-fast-path")
 	}
 	if r.netns != nil {
 		f = append(f, fmt.Sprintf("--gofer-network-namespace=/proc/%d/fd/%d", os.Getpid(), r.netns.Fd()))

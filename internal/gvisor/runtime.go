@@ -191,6 +191,21 @@ func (r *Runtime) slot(ctx context.Context) (release func(), err error) {
 	}
 }
 
+// crowded says whether a sandbox that starts now should sleep, not spin, while its
+// kernel and its programs wait for each other. To spin answers a system call sooner, and
+// where many do it on few processors it takes from all of them more than it saves.
+func (r *Runtime) crowded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	running := 0
+	for _, s := range r.boxes {
+		if s.Info().Status == squad.SandboxRunning {
+			running++
+		}
+	}
+	return running >= r.cfg.Crowd
+}
+
 // newSandboxID makes a name for a sandbox that was given none.
 func newSandboxID() string {
 	id := uuid.New()
