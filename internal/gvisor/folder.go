@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"agentsquad"
 )
 
@@ -43,6 +45,23 @@ func (f folder) parts() error {
 		}
 	}
 	return os.Chmod(f.shown(), 0o755) //nolint:gosec // users inside read it; outside it lies in a closed folder
+}
+
+// spread asks ext4 to put each folder in dir into a part of the disk of its own, as it
+// does for those in a root. Next to each other, new sandboxes look for room among the
+// many small files that others have just left, which costs up to a twentieth of a start
+// where there is no journal. Any other file system is left alone.
+func spread(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	const topDir = 0x20000 // FS_TOPDIR_FL
+	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err == nil && flags&topDir == 0 {
+		_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags|topDir)
+	}
 }
 
 // record is what is kept of a sandbox on disk.

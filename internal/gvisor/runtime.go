@@ -45,6 +45,7 @@ func New(cfg Config) (*Runtime, error) {
 			return nil, fmt.Errorf("open data folder: %w", err)
 		}
 	}
+	spread(filepath.Join(cfg.Dir, "sandboxes"))
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
 		return nil, err
