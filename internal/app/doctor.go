@@ -93,7 +93,7 @@ func (a *App) checkIsolation() []squad.Check {
 	limits := squad.Check{Name: "cgroups", Status: checkOK, Detail: "CPU, memory and process limits are enforced"}
 	if missing := l.runtime.Warnings(); len(missing) > 0 {
 		limits.Status, limits.Detail = checkWarning, fmt.Sprintf("not enforced here: %v", missing)
-		limits.Remedy = "run as root, or with a delegated cgroup: systemd-run --user --scope -p Delegate=yes squad up"
+		limits.Remedy = "run as root, or in a cgroup of its own: systemd-run --user --scope -p Delegate=yes squad up"
 	}
 	return []squad.Check{c, limits}
 }

@@ -5,9 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,18 +48,21 @@ func findCgroupsIn(proc, name string) *cgroups {
 		return c
 	}
 	mounts := cgroupMounts(filepath.Join(proc, "mounts"))
+	unified := sync.OnceValues(func() (string, error) { return baseV2(mounts["unified"], own[""], name) })
 	for _, controller := range []string{"cpu", "memory", "pids"} {
 		dir, err := "", error(nil)
 		if mount := mounts[controller]; mount != "" {
 			dir, err = prepareV1(filepath.Join(mount, own[controller], name))
-		} else if mount := mounts["unified"]; mount != "" {
+		} else if mounts["unified"] != "" {
 			c.v2 = true
-			dir, err = prepareV2(filepath.Join(mount, own[""]), name, controller)
+			if dir, err = unified(); err == nil {
+				dir, err = prepareV2(dir, name, controller)
+			}
 		} else {
 			err = errors.New("no cgroup file system is mounted")
 		}
 		if err != nil {
-			c.missing = append(c.missing, fmt.Sprintf("%s limit of the host: %v", controller, err))
+			c.lacks(controller, err)
 			continue
 		}
 		c.parents[controller] = dir
@@ -66,6 +73,18 @@ func findCgroupsIn(proc, name string) *cgroups {
 		}
 	}
 	return c
+}
+
+// lacks notes why a limit cannot be enforced. What has the same reason is one note.
+func (c *cgroups) lacks(controller string, why error) {
+	reason := " limit of the host: " + why.Error()
+	for i, note := range c.missing {
+		if strings.HasSuffix(note, reason) {
+			c.missing[i] = strings.TrimSuffix(note, reason) + ", " + controller + reason
+			return
+		}
+	}
+	c.missing = append(c.missing, controller+reason)
 }
 
 // ownCgroups reads which cgroup this process is in, by controller; "" is v2.
@@ -109,38 +128,53 @@ func cgroupMounts(path string) map[string]string {
 	return found
 }
 
-func prepareV1(dir string) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func prepareV1(dir string) (string, error) { return dir, makeFolder(dir) }
+
+func makeFolder(dir string) error { return os.MkdirAll(dir, 0o755) }
+
+// baseV2 finds the cgroup below which those of sandboxes can be. Only one without
+// processes of its own can hand all controllers down, except the very root; trying it
+// on another would change what the processes in it are.
+//
+// Whoever may write to the root uses that: a session always has a shell in its cgroup,
+// and systemd cannot start a service again in a cgroup that hands controllers down. Any
+// other uses its own cgroup, where it must be alone, and moves to a leaf of that.
+func baseV2(mount, own, name string) (string, error) {
+	_, err := os.Stat(filepath.Join(mount, "cgroup.type"))
+	if root := errors.Is(err, fs.ErrNotExist); root && makeFolder(filepath.Join(mount, name)) == nil {
+		return mount, nil
+	}
+	base := filepath.Join(mount, own)
+	data, err := os.ReadFile(filepath.Join(base, "cgroup.procs"))
+	if err != nil {
 		return "", err
 	}
-	return dir, nil
+	here := strings.Fields(string(data))
+	if alone := slices.Equal(here, []string{strconv.Itoa(os.Getpid())}); !alone && base != mount { // the root of a container is all its own
+		return "", fmt.Errorf("squad is not alone in %s", base)
+	}
+	leaf := filepath.Join(base, name+"-server")
+	if err := makeFolder(leaf); err != nil {
+		return "", err
+	}
+	for _, pid := range here {
+		err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte(pid), 0o644)
+		if err != nil && !errors.Is(err, unix.ESRCH) { // it may have ended
+			return "", err
+		}
+	}
+	return base, makeFolder(filepath.Join(base, name))
 }
 
-// prepareV2 makes own/name with the controller switched on for its children. A
-// cgroup with processes of its own cannot hand out controllers (the root can),
-// so this process moves to a leaf beside it first.
-func prepareV2(own, name, controller string) (string, error) {
-	if have, err := os.ReadFile(filepath.Join(own, "cgroup.controllers")); err != nil {
+// prepareV2 switches a controller on for the children of base/name.
+func prepareV2(base, name, controller string) (string, error) {
+	if have, err := os.ReadFile(filepath.Join(base, "cgroup.controllers")); err != nil {
 		return "", err
 	} else if !hasWord(string(have), controller) {
-		return "", fmt.Errorf("controller is not delegated to %s", own)
+		return "", fmt.Errorf("controller is not delegated to %s", base)
 	}
-	dir := filepath.Join(own, name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	if err := enable(own, controller); errors.Is(err, unix.EBUSY) {
-		leaf := filepath.Join(own, name+"-server")
-		if err := os.MkdirAll(leaf, 0o755); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("0"), 0o644); err != nil {
-			return "", err
-		}
-		if err := enable(own, controller); err != nil {
-			return "", err
-		}
-	} else if err != nil {
+	dir := filepath.Join(base, name)
+	if err := enable(base, controller); err != nil {
 		return "", err
 	}
 	return dir, enable(dir, controller)

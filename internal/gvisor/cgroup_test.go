@@ -29,30 +29,53 @@ func tree(t *testing.T, dir string, files map[string]string) {
 // as plain files: what is written where is the same.
 func TestCgroup_Version2(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	tree(t, dir, map[string]string{
-		"proc/cgroup": "0::/user.slice/squad.service\n",
-		"proc/mounts": fmt.Sprintf("cgroup2 %s/fs cgroup2 rw 0 0\n", dir),
-		"fs/user.slice/squad.service/cgroup.controllers": "cpuset cpu io memory pids\n",
-	})
-	own := filepath.Join(dir, "fs/user.slice/squad.service")
-	dirs, missing, err := gvisor.CgroupsIn(filepath.Join(dir, "proc"), "squad-x", "box", gvisor.Limits{CPU: 1.5, MemoryMB: 100, MaxProcs: 10})
-	if err != nil || len(missing) > 0 {
-		t.Fatalf("missing %v, %v", missing, err)
-	}
-	box := filepath.Join(own, "squad-x/box")
-	if len(dirs) != 1 || dirs[0] != box {
-		t.Errorf("folders %v", dirs)
-	}
-	for name, want := range map[string]string{
-		"cpu.max": "150000 100000", "memory.max": fmt.Sprint((100 + 160) << 20), "pids.max": "1064",
+	self := fmt.Sprintln(os.Getpid())
+	const own = "fs/user.slice/squad.service"
+	for name, c := range map[string]struct {
+		files map[string]string
+		base  string // "" means that there can be none
+		moved string // what is moved to a leaf
+	}{
+		"root of the machine":  {base: "fs", files: map[string]string{own + "/cgroup.procs": self + "1\n"}},
+		"delegated and alone":  {base: own, moved: self, files: map[string]string{"fs/cgroup.type": "domain\n", own + "/cgroup.procs": self}},
+		"with a shell in it":   {files: map[string]string{"fs/cgroup.type": "domain\n", own + "/cgroup.procs": "1\n" + self}},
+		"root of a container":  {base: "fs", moved: "1\n", files: map[string]string{"fs/cgroup.type": "domain\n", "fs/cgroup.procs": "1\n", "proc/cgroup": "0::/\n"}},
+		"nobody may read whom": {files: map[string]string{"fs/cgroup.type": "domain\n"}},
 	} {
-		if got, _ := os.ReadFile(filepath.Join(box, name)); string(got) != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-	if got, _ := os.ReadFile(filepath.Join(own, "cgroup.subtree_control")); !strings.HasPrefix(string(got), "+") {
-		t.Errorf("controllers are not handed down: %q", got)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			tree(t, dir, map[string]string{
+				"proc/cgroup":               "0::/user.slice/squad.service\n",
+				"proc/mounts":               fmt.Sprintf("cgroup2 %s/fs cgroup2 rw 0 0\n", dir),
+				"fs/cgroup.controllers":     "cpuset cpu io memory pids\n",
+				own + "/cgroup.controllers": "cpuset cpu io memory pids\n",
+			})
+			tree(t, dir, c.files)
+			base := filepath.Join(dir, c.base)
+			box := filepath.Join(base, "squad-x/box")
+			if c.base != "" {
+				tree(t, box, map[string]string{"memory.swap.max": "max"})
+			}
+			dirs, missing, err := gvisor.CgroupsIn(filepath.Join(dir, "proc"), "squad-x", "box", gvisor.Limits{CPU: 1.5, MemoryMB: 100, MaxProcs: 10})
+			if c.base == "" {
+				if _, made := os.Stat(filepath.Join(dir, own, "cgroup.subtree_control")); len(missing) != 1 || err != nil || made == nil {
+					t.Errorf("missing %v, %v; the cgroup of others was changed: %v", missing, err, made == nil)
+				}
+				return
+			}
+			if err != nil || len(missing) > 0 || len(dirs) != 1 || dirs[0] != box {
+				t.Fatalf("folders %v, missing %v, %v", dirs, missing, err)
+			}
+			for file, want := range map[string]string{
+				box + "/cpu.max": "150000 100000", box + "/memory.max": fmt.Sprint((100 + 160) << 20), box + "/memory.swap.max": "0", box + "/pids.max": "1064",
+				base + "/cgroup.subtree_control": "+pids", base + "/squad-x-server/cgroup.procs": strings.TrimSpace(c.moved),
+			} {
+				if got, _ := os.ReadFile(file); string(got) != want {
+					t.Errorf("%s: %q, want %q", file, got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -60,9 +83,9 @@ func TestCgroup_WhatIsNotDelegatedIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tree(t, dir, map[string]string{
-		"proc/cgroup":             "0::/s\n",
-		"proc/mounts":             fmt.Sprintf("cgroup2 %s/fs cgroup2 rw 0 0\n", dir),
-		"fs/s/cgroup.controllers": "pids\n",
+		"proc/cgroup":           "0::/\n",
+		"proc/mounts":           fmt.Sprintf("cgroup2 %s/fs cgroup2 rw 0 0\n", dir),
+		"fs/cgroup.controllers": "pids\n",
 	})
 	dirs, missing, err := gvisor.CgroupsIn(filepath.Join(dir, "proc"), "n", "box", gvisor.Limits{CPU: 1, MemoryMB: 100, MaxProcs: 10})
 	if err != nil || len(dirs) != 1 {

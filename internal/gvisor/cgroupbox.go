@@ -44,15 +44,39 @@ func (c *cgroups) create(id string, l Limits) error {
 				return fmt.Errorf("set %s: %w", file, err)
 			}
 		}
+		if controller == "memory" {
+			if err := c.limitSwap(filepath.Join(c.parents[controller], id), l); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
+
+// limitSwap keeps a sandbox that has used up its memory from going on in the swap space
+// of the machine, where the kernel counts that.
+func (c *cgroups) limitSwap(dir string, l Limits) error {
+	file, value := "memory.memsw.limit_in_bytes", memoryBytes(l) // of both together
+	if c.v2 {
+		file, value = "memory.swap.max", "0"
+	}
+	path := filepath.Join(dir, file)
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("set %s: %w", file, err)
+	}
+	return nil
+}
+
+func memoryBytes(l Limits) string { return strconv.FormatInt((l.MemoryMB+overheadMB)<<20, 10) }
 
 // settings are the files of one controller and what is written to them.
 func (c *cgroups) settings(controller string, l Limits) map[string]string {
 	const period = 100_000 // microseconds
 	quota := strconv.FormatInt(max(int64(l.CPU*period), 1000), 10)
-	bytes := strconv.FormatInt((l.MemoryMB+overheadMB)<<20, 10)
+	bytes := memoryBytes(l)
 	tasks := strconv.Itoa(l.MaxProcs*4 + 1024) // threads of gVisor that serve them
 	switch {
 	case controller == "cpu" && c.v2:

@@ -53,7 +53,7 @@ func Probe(ctx context.Context) Report {
 	}
 	c := findCgroups("squad-probe")
 	c.prune()
-	r.add("limits", len(c.missing) == 0, limitsDetail(c), "run as root, or as a systemd service with Delegate=yes, so that cgroups can be made; until then gVisor's own limits and a watchdog hold")
+	r.add("limits", len(c.missing) == 0, limitsDetail(c), "run as root, or in a cgroup of its own (systemd-run --user --scope -p Delegate=yes squad up); until then gVisor's own limits and a watchdog hold")
 	r.template()
 	if err := checkStatic(words.SelfExe); err != nil {
 		r.add("program", false, err.Error(), "build with CGO_ENABLED=0")
