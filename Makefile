@@ -51,6 +51,10 @@ test: setup build ## everything: page, Go, sandboxes, SDK conformance, browser (
 test-race: setup build ## Go tests with the race detector (needs gcc)
 	CGO_ENABLED=1 SQUAD_BIN=$(CURDIR)/$(BIN)/squad go test -race -tags embedrunsc -timeout 40m $(GO_PACKAGES)
 
+.PHONY: test-vm
+test-vm: build ## limits, cgroup version 2 and the systemd unit, in an emulated Debian (as root, 5 minutes)
+	test/vm/run
+
 .PHONY: lint
 lint: $(CACHE)/golangci-lint $(CACHE)/npm.stamp ## gofmt, vet, golangci, TypeScript
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }

@@ -26,7 +26,7 @@ func tree(t *testing.T, dir string, files map[string]string) {
 }
 
 // No machine has both versions in full, so the layout of version 2 is laid out
-// as plain files: what is written where is the same.
+// as plain files: what is written where is the same. `make test-vm` tries it on a real one.
 func TestCgroup_Version2(t *testing.T) {
 	t.Parallel()
 	self := fmt.Sprintln(os.Getpid())
