@@ -172,3 +172,25 @@ func TestFeed_CloseEndsSinks(t *testing.T) {
 		t.Fatalf("ended with %v", err)
 	}
 }
+
+// A reader that lacks something must not wait for the next round: the one that wrote
+// what it lacks may be over, and no other may come.
+func TestFeed_WhoLacksSomethingIsNotWaitingForARound(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store, _ string) {
+		l := newLog(t, s)
+		ctx := bounded(t)
+		if err := appendN(ctx, l, 3, ""); err != nil {
+			t.Fatal(err)
+		}
+		for range l.Subscribe(ctx, store.EventFilter{After: 2}) { // until the log has the last in hand
+			break
+		}
+		if l.Joins(2) {
+			t.Error("a reader without the last event waits for a round")
+		}
+		if !l.Joins(3) {
+			t.Error("a reader with all events is not written to in rounds")
+		}
+	})
+}
