@@ -27,9 +27,12 @@ type cgroups struct {
 	missing []string          // limits that cannot be enforced, with the reason
 }
 
-// cgroupName is the folder of this runtime's cgroups; data folders do not share it.
+// cgroupName is the folder of this runtime's cgroups; data folders do not share it. Two
+// containers of one machine may call theirs by the same name, so the name is not all.
 func cgroupName(cfg Config) string {
-	sum := sha256.Sum256([]byte(cfg.Dir))
+	var stat unix.Stat_t
+	_ = unix.Stat(cfg.Dir, &stat)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", cfg.Dir, stat.Dev, stat.Ino))
 	return fmt.Sprintf("%s-%x", cfg.CgroupParent, sum[:4])
 }
 

@@ -153,3 +153,26 @@ func TestPruneOthers_OldAndEmptyOnly(t *testing.T) {
 		}
 	}
 }
+
+// On the root of a machine, runtimes in containers meet that all call their folder by the
+// same name: one must not take the sandboxes of another for its own that were left.
+func TestCgroupName_IsOfOneFolderOnly(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	names := map[string]bool{}
+	for i := range 2 {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		names[gvisor.CgroupName(dir)] = true
+		if again := gvisor.CgroupName(dir); !names[again] {
+			t.Errorf("the same folder has another name: %s", again)
+		}
+		if err := os.Rename(dir, fmt.Sprint(dir, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(names) != 2 {
+		t.Errorf("two folders with one path share cgroups: %v", names)
+	}
+}

@@ -14,3 +14,6 @@ func PruneOthers(prefix, parent string) {
 
 // Program is what the runtime starts as runsc.
 func (r *Runtime) Program() string { return r.runsc.program }
+
+// CgroupName is the name of the cgroups of a data folder.
+func CgroupName(dir string) string { return cgroupName(Config{Dir: dir}.withDefaults()) }

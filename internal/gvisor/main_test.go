@@ -2,7 +2,6 @@ package gvisor_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"net"
@@ -126,10 +125,7 @@ func newRuntime(t testing.TB, change ...func(*gvisor.Config)) *gvisor.Runtime {
 }
 
 // cgroupOf is the name of the cgroups of a data folder.
-func cgroupOf(dir string) string {
-	sum := sha256.Sum256([]byte(dir))
-	return fmt.Sprintf("squad-%x", sum[:4])
-}
+func cgroupOf(dir string) string { return gvisor.CgroupName(dir) }
 
 // shortDir is a folder with a name short enough for sockets.
 func shortDir(t testing.TB) string {
