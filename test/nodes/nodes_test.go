@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -196,19 +197,43 @@ func (c *cluster) seed(provider string, n int) *crew {
 	return w
 }
 
-// runToQuestion starts every task, half of them through each node.
+// runToQuestion starts every task, half of them through each node. Whoever is quicker takes
+// one up, which may be the same node each time: the first two are begun while the other node
+// holds still.
 func (c *cluster) runToQuestion() {
 	c.t.Helper()
-	for _, w := range c.crews {
+	for n, w := range c.crews {
 		for i, k := range w.tasks {
-			_, err := c.nodes[i%2].RunTask(c.t.Context(), k.ID, squad.RunOptions{})
-			house.Must(c.t, err)
+			run := func() {
+				_, err := c.nodes[i%2].RunTask(c.t.Context(), k.ID, squad.RunOptions{})
+				house.Must(c.t, err)
+			}
+			if n == 0 && i < 2 {
+				c.alone(c.nodes[i], c.nodes[1-i], k, run)
+			} else {
+				run()
+			}
 		}
 	}
 	c.await(c.nodes[0], 90*time.Second, "ask", func(k squad.Task) bool {
 		e, err := c.nodes[0].Execution(c.t.Context(), k.ExecutionID)
 		return err == nil && e.Status == squad.ExecutionWaiting && e.Liveness.State == "person"
 	})
+}
+
+// alone has one node begin a task while the other is stopped.
+func (c *cluster) alone(s, other *server, k squad.Task, run func()) {
+	c.t.Helper()
+	house.Must(c.t, other.Cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { house.Must(c.t, other.Cmd.Process.Signal(syscall.SIGCONT)) }()
+	run()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		now, err := s.Task(c.t.Context(), k.ID)
+		house.Must(c.t, err)
+		if e, err := s.Execution(c.t.Context(), now.ExecutionID); err == nil && e.Status == squad.ExecutionRunning {
+			return
+		}
+	}
 }
 
 // answer lets all go on, and waits until all of them are at work again.
