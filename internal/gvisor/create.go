@@ -95,6 +95,7 @@ func (r *Runtime) launch(ctx context.Context, rec record) (*Sandbox, error) {
 // start brings the sandbox up, from nothing or from a checkpoint, and waits for
 // its tunnel. The caller holds the turn and cleans up after an error.
 func (s *Sandbox) start(ctx context.Context) error {
+	_ = os.Remove(s.box.pid()) // of an earlier start, perhaps before a reboot: not to be taken for this one's
 	dirs := s.rt.cgroups.dirs(s.id)
 	if err := s.change(func(r *record) { r.Cgroups, r.Boot = dirs, bootID() }); err != nil {
 		return err
@@ -144,7 +145,6 @@ func (s *Sandbox) boot(ctx context.Context, rec record, cgroups []string, door *
 		in.args = append(in.args, "--fs-restore-image-path="+rec.Root.Files)
 	}
 	in.args = append(in.args, s.id)
-	_ = os.Remove(s.box.pid())
 	ended := make(chan error, 1)
 	go func() {
 		_, err := s.rt.runsc.run(ctx, in)
